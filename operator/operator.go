@@ -42,6 +42,14 @@ func WithConsumerFilter(name string, factory plugin.ConsumerFilterFactory) Optio
 	}
 }
 
+// WithSliceFilter adds a filter of requests, which is asked if filters.slices of the configuration file
+// lists the name.
+func WithSliceFilter(name string, factory plugin.SliceFilterFactory) Option {
+	return func(p *program) {
+		p.SliceFilters = append(p.SliceFilters, command.Registered[plugin.SliceFilterFactory]{Name: name, Factory: factory})
+	}
+}
+
 // WithReconciler adds a reconciler, which runs if reconcilers of the configuration file lists the name.
 func WithReconciler(name string, factory plugin.ReconcilerFactory) Option {
 	return func(p *program) {

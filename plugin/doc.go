@@ -8,9 +8,10 @@
 //		)
 //	}
 //
-// A filter leaves nodes or consumers out of policies. A reconciler is told what became of policies,
-// offers, grants and consumers. Neither can delay or stop the operator: filters that are late are not
-// waited for, panics are recovered, and each reconciler has a queue and a goroutine of its own.
+// A filter leaves nodes or consumers out of policies, or refuses requests. A reconciler is told what
+// became of policies, offers, grants and consumers. Neither can delay or stop the operator: filters that
+// are late are not waited for, panics are recovered, and each reconciler has a queue and a goroutine of
+// its own.
 //
 // docs/plugins.md shows the whole way, and examples/custom-operator is a program to begin with.
 package plugin
@@ -55,6 +56,8 @@ type (
 	NodeFilterFactory func(args json.RawMessage, h Handle) (NodeFilter, error)
 	// ConsumerFilterFactory makes a ConsumerFilter.
 	ConsumerFilterFactory func(args json.RawMessage, h Handle) (ConsumerFilter, error)
+	// SliceFilterFactory makes a SliceFilter.
+	SliceFilterFactory func(args json.RawMessage, h Handle) (SliceFilter, error)
 	// ReconcilerFactory makes a Reconciler.
 	ReconcilerFactory func(args json.RawMessage, h Handle) (Reconciler, error)
 )

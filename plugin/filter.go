@@ -1,6 +1,8 @@
 package plugin
 
 import (
+	"time"
+
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -35,6 +37,19 @@ type ConsumerFilter interface {
 	Filter(p *Policy, c *Consumer) (ok bool, why string)
 }
 
+// SliceFilter decides which requests of ResourceSlices policies grant. It can only refuse requests: one
+// that it refuses is answered as if slices.filter of the policy were false. Filter must be pure, as that
+// of NodeFilter. Until it has answered about a slice, the slice keeps what it has and is granted nothing
+// more.
+type SliceFilter interface {
+	// Name is the name that the filter is registered by.
+	Name() string
+	// Filter reports whether the policy may grant the request. If not, why says so in a few words, such
+	// as "its project has ended". It is shown to admins of the provider, up to 200 bytes. The consumer
+	// reads slices.filterMessage of the policy.
+	Filter(p *Policy, r *Request) (ok bool, why string)
+}
+
 // Policy is a valid ResourcePolicy. It is shared: a plugin must not change it.
 type Policy struct {
 	Name, UID  string
@@ -58,4 +73,18 @@ type Node struct {
 type Consumer struct {
 	ClusterID string
 	Labels    map[string]string
+}
+
+// Request is what a ResourceSlice asks for. It is shared: a plugin must not change it.
+type Request struct {
+	Consumer Consumer
+	// Namespace and Name are those of the slice.
+	Namespace, Name string
+	// Labels are those of the slice. Its consumer writes them.
+	Labels map[string]string
+	// Resources is what the slice asks for, and the defaults of the policy for what it omits. For a slice
+	// whose request is no longer valid it is what the slice has.
+	Resources corev1.ResourceList
+	// Age is the time from the creation of the slice to the last full minute.
+	Age time.Duration
 }

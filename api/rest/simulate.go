@@ -34,7 +34,7 @@ const (
 	// MaxSelectorTerms bounds, in all of Change.Apply, the labels, expressions and values of selectors,
 	// with the tolerations.
 	MaxSelectorTerms = 4096
-	// MaxFilters bounds the different filters in all of Change.Apply: each is evaluated on every node or
+	// MaxFilters bounds the different filters in all of Change.Apply: each is evaluated on every node, slice or
 	// consumer.
 	MaxFilters = 2
 	// MaxChangeResources bounds the different resources that a Change names.

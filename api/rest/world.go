@@ -89,6 +89,8 @@ type WorldSlice struct {
 	Class    string    `json:"class"`
 	Created  time.Time `json:"created"`
 	Asked    Amounts   `json:"asked,omitempty"`
+	// Labels are those of the slice, which its consumer writes.
+	Labels map[string]string `json:"labels,omitempty"`
 	// Accepted reports whether the slice is accepted. Granted may be empty then, too.
 	Accepted bool    `json:"accepted,omitempty"`
 	Granted  Amounts `json:"granted,omitempty"`

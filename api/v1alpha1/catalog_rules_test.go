@@ -114,11 +114,29 @@ var catalogRules = []rule{
 		want:    `spec.catalog.title: Too long: may not be more than 128 bytes`,
 	},
 	{
+		name:    "the message of a filter is one line",
+		valid:   []string{inClass(`{filter: "request.age < duration('1h')", filterMessage: "Ask again — or write to us"}`), inClass(`{filterMessage: a}`)},
+		invalid: inClass(`{filterMessage: "a\nb"}`),
+		want:    `spec.slices.filterMessage: Invalid value: "a\nb": ` + titleMessage,
+	},
+	{
+		name:    "the message of a filter is not too long",
+		invalid: inClass(`{filterMessage: "` + strings.Repeat("t", 257) + `"}`),
+		want:    `spec.slices.filterMessage: Too long: may not be more than 256 bytes`,
+	},
+	{
+		name:    "a filter of slices is not too long",
+		invalid: inClass(`{filter: "` + strings.Repeat("t", 1025) + `"}`),
+		want:    `spec.slices.filter: Too long: may not be more than 1024 bytes`,
+	},
+	{
 		name:    "labels of the catalog have keys of labels",
 		invalid: cataloged("{labels: {a b: c}}"),
 		want:    `spec.catalog.labels: Invalid value: a key is the key of a label, such as tier or example.com/tier`,
 	},
 }
+
+func inClass(slices string) string { return "class: gold\n" + fixedOffer + "\nslices: " + slices }
 
 func cataloged(catalog string) string { return "class: gold\n" + fixedOffer + "\ncatalog: " + catalog }
 

@@ -31,6 +31,13 @@ type Labels map[string]LabelValue
 // +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9A-Z]([-a-z0-9A-Z_./]*[a-z0-9A-Z])?$')",message="write the name of a class as its object has it, such as fast or example.com/internal"
 type ClassName string
 
+// Message is a line of text for the admin of a consumer.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=256
+// +kubebuilder:validation:XValidation:rule="self.matches('^[^\\\\pC\\\\pZ]([^\\\\pC\\\\p{Zl}\\\\p{Zp}]*[^\\\\pC\\\\pZ])?$')",message="write one line of text, without control characters, and without a space first or last"
+type Message string
+
 // Slices defines how the ResourceSlices of a class are answered (Liqo v1).
 type Slices struct {
 	// OnExcess defines the answer to a request that is larger than the offer. Cap (default): grant
@@ -38,6 +45,22 @@ type Slices struct {
 	// +optional
 	// +kubebuilder:default=Cap
 	OnExcess OnExcess `json:"onExcess,omitempty"`
+
+	// Filter is an expression in CEL that is true for the requests to grant. Its variables are request, with
+	// resources (quantities by name: what the ResourceSlice asks for, and the defaults of what it omits),
+	// labels (those of the ResourceSlice: its consumer writes them) and age (a duration, as of the last full
+	// minute), and consumer, with labels, as in consumers.filter. A request that is refused, or that the
+	// expression fails on, is Denied. Of a grant that it had, reclaim defines what is taken back. Omitted:
+	// every request is granted.
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	Filter string `json:"filter,omitempty"`
+
+	// FilterMessage is what the answer to a request that is refused says to the consumer: write what it can
+	// ask for. Default: a sentence that names the policy.
+	// +optional
+	FilterMessage Message `json:"filterMessage,omitempty"`
 
 	// Defaults are the amounts of resources that a request omits, as far as the policy offers them. Empty:
 	// none. Default: those of Liqo: 4 of cpu, 8Gi of memory, 110 pods, 20Gi of ephemeral-storage.

@@ -42,7 +42,7 @@ func boundFilters(all []table.Policy) {
 	}
 }
 
-// filtersOf returns the different filters of a policy. A filter of nodes is no filter of consumers.
+// filtersOf returns the different filters of a policy. A filter of nodes and one of consumers differ, whatever their text.
 func filtersOf(spec *v1alpha1.ResourcePolicySpec) []string {
 	var all []string
 	add := func(of, text string) {
@@ -52,6 +52,9 @@ func filtersOf(spec *v1alpha1.ResourcePolicySpec) []string {
 	}
 	if nodes := spec.Offer.Nodes; nodes != nil {
 		add("node ", nodes.Filter)
+	}
+	if spec.Slices != nil {
+		add("slice ", spec.Slices.Filter)
 	}
 	if spec.Consumers != nil {
 		add("consumer ", spec.Consumers.Filter)

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/filter"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -38,6 +39,15 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 	default:
 		p.invalid(path.Child("onExcess"), s.OnExcess, "write Cap or Deny")
 	}
+	if s.Filter != "" {
+		f, err := filter.Slices(s.Filter)
+		if err != nil {
+			p.filter(path.Child("filter"), s.Filter, err)
+		} else {
+			out.Filters = []offer.SliceFilter{f}
+		}
+	}
+	out.FilterMessage = p.text(string(s.FilterMessage), titleRule, path.Child("filterMessage"), "write one line of text")
 	if s.Defaults != nil {
 		out.Defaults = p.amounts(s.Defaults, path.Child("defaults"))
 	}

@@ -49,6 +49,7 @@ func TestParseReadsEveryField(t *testing.T) {
 			Reclaim:                v1alpha1.ReclaimRetain,
 			Slices: &v1alpha1.Slices{
 				OnExcess: v1alpha1.OnExcessDeny, Defaults: kubetest.Quantities("cpu", "1"),
+				Filter: "request.age < duration('1h')", FilterMessage: "ask again",
 				NodeLabels: v1alpha1.Labels{"tier": "gold"}, NodeSelector: v1alpha1.Labels{"pool": "gold"}, EnforcePlacement: true,
 				StorageClasses: []v1alpha1.ClassName{"fast", "slow", "fast"}, IngressClasses: []v1alpha1.ClassName{},
 			},
@@ -82,6 +83,7 @@ func TestParseReadsEveryField(t *testing.T) {
 		ThresholdPercent: 20, Reclaim: offer.Retain,
 		Slices: offer.Slices{
 			DenyExcess: true, Defaults: capacity.Amounts{"cpu": 1000},
+			Filters: []offer.SliceFilter{sliceFilter(t, "request.age < duration('1h')")}, FilterMessage: "ask again",
 			NodeLabels: map[string]string{"tier": "gold"}, NodeSelector: map[string]string{"pool": "gold"}, EnforcePlacement: true,
 			StorageClasses: []string{"fast", "slow"}, IngressClasses: []string{},
 		},
@@ -94,6 +96,15 @@ func TestParseReadsEveryField(t *testing.T) {
 func nodeFilter(t *testing.T, expression string) capacity.NodeFilter {
 	t.Helper()
 	f, err := filter.Nodes(expression)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func sliceFilter(t *testing.T, expression string) offer.SliceFilter {
+	t.Helper()
+	f, err := filter.Slices(expression)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +173,7 @@ func TestTheNodeSelectorOfSlicesDefaultsToThatOfTheNodes(t *testing.T) {
 }
 
 // byText compares selectors and filters by their text.
-var byText = cmp.Options{sameText[capacity.Selector](), sameText[capacity.NodeFilter](), sameText[offer.ConsumerFilter]()}
+var byText = cmp.Options{sameText[capacity.Selector](), sameText[capacity.NodeFilter](), sameText[offer.ConsumerFilter](), sameText[offer.SliceFilter]()}
 
 func TestTheDefaultsOfSlicesAreThoseOfLiqoUnlessThePolicySaysOtherwise(t *testing.T) {
 	liqo := offer.Slices{LiqoDefaults: true, Defaults: capacity.Amounts{
@@ -301,6 +312,10 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 			`spec.slices.onExcess: Invalid value: "Some": write Cap or Deny`},
 		{"default amount", inSlices(v1alpha1.Slices{Defaults: kubetest.Quantities("cpu", "-1")}),
 			`spec.slices.defaults[cpu]: Invalid value: "-1"`},
+		{"filter of slices", inSlices(v1alpha1.Slices{Filter: "request.cpu"}),
+			`spec.slices.filter: Invalid value: "request.cpu": 1:8: undefined field 'cpu': this filter reads request.resources, request.labels, request.age and consumer.labels`},
+		{"message of the filter", inSlices(v1alpha1.Slices{FilterMessage: "a\x1b[2J"}),
+			`spec.slices.filterMessage: Invalid value: "a\x1b[2J": write one line of text`},
 		{"node label", inSlices(v1alpha1.Slices{NodeLabels: v1alpha1.Labels{"a b": "c"}}),
 			`spec.slices.nodeLabels: Invalid value: "a b"`},
 		{"node selector of slices", inSlices(v1alpha1.Slices{NodeSelector: v1alpha1.Labels{"a": "b c"}}),

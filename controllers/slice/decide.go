@@ -169,6 +169,9 @@ func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *
 		a.plans[i] = plan{consumer: consumer, at: -1}
 	}
 	a.ask(termsOf())
+	if again := a.input.Again(); again > 0 {
+		a.decideAgainIn(again)
+	}
 	a.answers = grant.Allocate(a.input, a.asked)
 	a.countAll()
 	return a
@@ -366,7 +369,7 @@ func (a *decisions) decideOn(i int) {
 	rest := had.Less(used.With(has))
 	in := grant.Slice{
 		Key: c.key, Consumer: r.consumer, Class: c.class, Created: c.created,
-		Request: c.request, Invalid: len(c.problems) > 0,
+		Request: c.request, Labels: c.labels, Invalid: len(c.problems) > 0,
 		Granted: c.granted(has, !had.Empty()), Used: used.And(r.inherited).Amounts,
 		GrantedBy: had.Policy, Reclaim: had.Reclaim, Frozen: a.gates[i] == cordoned,
 	}

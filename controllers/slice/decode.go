@@ -8,6 +8,7 @@ import (
 
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // The bounds of what is kept of a ResourceSlice. A consumer may fill its slices up to the limit of
@@ -32,9 +33,11 @@ const (
 	maxName = 320
 	// maxField bounds any other text of a slice.
 	maxField = 256
+	// maxKeptLabels is one label more than a filter admits.
+	maxKeptLabels = offer.MaxRequestLabels + 1
 )
 
-// keptLabels are the labels of a slice that are kept.
+// keptLabels are the labels of a slice that are kept however many there are.
 var keptLabels = []string{liqo.ReplicatedLabel, liqo.OriginIDLabel, liqo.RemoteClusterIDLabel}
 
 // keptKey is the field in which a decoded slice records what was left out. The API server has no
@@ -112,8 +115,8 @@ func (d *sliceDecoder) metadata(into map[string]any, key string) (err error) {
 		into[key], _, err = d.small(maxField)
 	case "labels":
 		into[key], err = d.fields(func(into map[string]any, key string) error {
-			if slices.Contains(keptLabels, key) {
-				into[key], _, err = d.small(maxField)
+			if slices.Contains(keptLabels, key) || len(into) < maxKeptLabels {
+				into[cutText(key, maxName)], _, err = d.small(maxField)
 			}
 			return err
 		})

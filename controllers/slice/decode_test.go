@@ -139,7 +139,12 @@ func TestWhatIsKeptOfASliceSaysThatThereIsMore(t *testing.T) {
 	usual := parseSlice(kubetest.Unstructured(t, kubetest.Slice("s")))
 	count := len(hostile(t, "resource names").Object["spec"].(map[string]any)["resources"].(map[string]any))
 	for what, want := range map[string]func(*slice){
-		"labels":            func(s *slice) { s.originOK = false },
+		"labels": func(s *slice) {
+			s.originOK, s.labels = false, map[string]string{}
+			for _, key := range slices.Sorted(maps.Keys(many(quantityEntry)))[:maxKeptLabels] {
+				s.labels[key] = "1"
+			}
+		},
 		"annotations":       func(*slice) {},
 		"one annotation":    func(*slice) {},
 		"finalizers":        func(*slice) {},

@@ -68,7 +68,7 @@ func (a *decisions) because(i int) string {
 	c, at := a.entries[i], a.plans[i].at
 	switch gate := a.gates[i]; {
 	case at >= 0 && (gate == active || gate == cordoned) && c.movedTo == "":
-		return a.answers[at].Explain(strings.Join(c.problems, "; "))
+		return a.answers[at].Because(strings.Join(c.problems, "; "))
 	case gate != active:
 		return gate.String()
 	}
@@ -95,7 +95,7 @@ func (a *decisions) unanswered(i int) grant.Slice {
 	c := a.entries[i]
 	return grant.Slice{
 		Key: c.key, Consumer: a.plans[i].consumer, Class: c.class, Created: c.created,
-		Request: c.request, Invalid: len(c.problems) > 0, Frozen: a.gates[i] != active,
+		Request: c.request, Labels: c.labels, Invalid: len(c.problems) > 0, Frozen: a.gates[i] != active,
 	}
 }
 

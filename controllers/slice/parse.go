@@ -49,6 +49,8 @@ type slice struct {
 	// consumer is empty until Liqo has filled it in.
 	consumer string
 	class    string
+	// labels are those of the object. Only filters of policies read them.
+	labels map[string]string
 	// request is in the units of the ledger, rounded up. What has a problem is left out.
 	request capacity.Amounts
 	// problems say what is wrong with the request and what to write instead.
@@ -70,7 +72,8 @@ func (s *slice) version() string { return s.object.GetResourceVersion() }
 func same(a, b *slice) bool {
 	return a.key == b.key && a.uid == b.uid && a.created == b.created && a.consumer == b.consumer && a.class == b.class &&
 		a.originOK == b.originOK && a.authenticated == b.authenticated && a.deleting == b.deleting &&
-		maps.Equal(a.request, b.request) && slices.Equal(a.problems, b.problems) && equal(a.answer, b.answer)
+		maps.Equal(a.request, b.request) && maps.Equal(a.labels, b.labels) && slices.Equal(a.problems, b.problems) &&
+		equal(a.answer, b.answer)
 }
 
 // parseSlice reads a ResourceSlice of Liqo v1. It accepts any object: what makes no sense is a
@@ -79,6 +82,7 @@ func parseSlice(u *unstructured.Unstructured) slice {
 	labels := u.GetLabels()
 	s := slice{
 		key: kube.Key(u), namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(),
+		labels:        labels,
 		class:         kube.Text(u, "status", "class"), // Not in Liqo v1.2.0, where it is pruned.
 		originOK:      labels[liqo.ReplicatedLabel] == "true" && labels[liqo.OriginIDLabel] != "",
 		authenticated: authenticated(u),

@@ -65,6 +65,7 @@ func TestASliceIsReadFromLiqosOwnType(t *testing.T) {
 	want := slice{
 		key: "default/s", namespace: "default", name: "s", uid: "uid-of-s", created: 1_700_000_000, consumer: "rome", class: "gold",
 		request:  capacity.Amounts{"cpu": 1500, "memory": 1 << 30, "pods": 10, "nvidia.com/gpu": 0},
+		labels:   object.GetLabels(),
 		originOK: true, authenticated: true,
 		answer: answer{
 			verdict: accepted, reason: "Because", message: "as Liqo says", resources: capacity.Amounts{"cpu": 1000, "memory": 1e9},
@@ -93,8 +94,11 @@ func TestWhatASliceSaysDecides(t *testing.T) {
 		{"an ordinary slice", func(*authv1beta1.ResourceSlice) {}, func(*slice) {}},
 		{"without a consumer yet", func(s *authv1beta1.ResourceSlice) { s.Spec.ConsumerClusterID = nil }, func(s *slice) { s.consumer = "" }},
 		{"without a class", func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "" }, func(s *slice) { s.class = "" }},
-		{"not replicated", func(s *authv1beta1.ResourceSlice) { s.Labels[liqo.ReplicatedLabel] = "false" }, func(s *slice) { s.originOK = false }},
-		{"without an origin", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, liqo.OriginIDLabel) }, func(s *slice) { s.originOK = false }},
+		{"not replicated", func(s *authv1beta1.ResourceSlice) { s.Labels[liqo.ReplicatedLabel] = "false" },
+			func(s *slice) { s.originOK, s.labels[liqo.ReplicatedLabel] = false, "false" }},
+		{"without an origin", func(s *authv1beta1.ResourceSlice) { delete(s.Labels, liqo.OriginIDLabel) },
+			func(s *slice) { s.originOK = false; delete(s.labels, liqo.OriginIDLabel) }},
+		{"with a label of its own", func(s *authv1beta1.ResourceSlice) { s.Labels["team"] = "a" }, func(s *slice) { s.labels["team"] = "a" }},
 		{"not yet authenticated", func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil }, func(s *slice) { s.authenticated = false }},
 		{
 			"authentication denied",
@@ -221,7 +225,7 @@ func TestWrongTypesAnywhereAreTakenForNothing(t *testing.T) {
 		{[]string{"metadata", "creationTimestamp"}, func(s *slice) { s.created = 0 }},
 		{[]string{"metadata", "deletionTimestamp"}, func(*slice) {}},
 		{[]string{"metadata", "annotations"}, func(*slice) {}},
-		{[]string{"metadata", "labels"}, func(s *slice) { s.originOK = false }},
+		{[]string{"metadata", "labels"}, func(s *slice) { s.originOK, s.labels = false, nil }},
 		{[]string{"spec", "class"}, func(s *slice) { s.class = "" }},
 		{[]string{"spec", "consumerClusterID"}, func(s *slice) { s.consumer = "" }},
 		{[]string{"spec", "csr"}, func(*slice) {}},

@@ -67,7 +67,7 @@ func (m *statusRenderer) render(c *entry, decided *grant.Answer) *rendered {
 
 // alike reports whether two decisions are rendered alike.
 func alike(a, b *grant.Answer) bool {
-	return a.Verdict == b.Verdict && a.Invalid == b.Invalid && a.Frozen == b.Frozen &&
+	return a.Verdict == b.Verdict && a.Invalid == b.Invalid && a.Frozen == b.Frozen && a.Ruling == b.Ruling &&
 		a.Policy != nil && b.Policy != nil && a.Policy.Name == b.Policy.Name && a.Policy.Version == b.Policy.Version &&
 		slices.Equal(a.Lines, b.Lines)
 }

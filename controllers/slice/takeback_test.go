@@ -493,3 +493,42 @@ func TestARecordThatComesDuringTheTermIsNoGrantToKeep(t *testing.T) {
 		t.Errorf("%d is to be granted by a record that came too late, want 0", got)
 	}
 }
+
+// never is a filter that refuses what is at least an hour old.
+type never struct{ offer.SliceFilter }
+
+func (never) Rule(r *offer.Request) (offer.Ruling, string) {
+	if r.Age >= time.Hour {
+		return offer.Refused, ""
+	}
+	return offer.Admitted, ""
+}
+
+// Time alone changes what a filter of slices says.
+func TestAFilterIsAskedAgainAtTheNextMinute(t *testing.T) {
+	s := known(t, "s", "a", 20, asking("2"))
+	created := time.Unix(s.created, 0)
+	w := aLeader(t, s)
+	terms := func(now time.Time, filters ...offer.SliceFilter) func() *offer.AllocationInput {
+		return func() *offer.AllocationInput {
+			p := offer.Policy{Name: "gold", Class: "gold", Fixed: capacity.Amounts{"cpu": 8000, "memory": 1 << 38}, Slices: offer.Slices{Filters: filters}}
+			return offer.NewAllocationInput(offer.Input{Policies: []offer.Policy{p}, View: capacity.NewLedger().View(nil), Now: now})
+		}
+	}
+	for _, step := range []struct {
+		at      time.Time
+		filters []offer.SliceFilter
+		again   time.Duration
+		granted int64
+	}{
+		{created.Add(time.Second), nil, 0, 2000},
+		{created.Truncate(time.Minute).Add(time.Hour + 59*time.Second), []offer.SliceFilter{never{}}, time.Second, 2000},
+		{created.Truncate(time.Minute).Add(time.Hour + time.Minute), []offer.SliceFilter{never{}}, time.Minute, 0},
+	} {
+		d := w.decider.decide(step.at, terms(step.at, step.filters...))
+		w.decider.cache.endDecision()
+		if got := d.answers[0].Amounts()["cpu"]; d.again != step.again || got != step.granted {
+			t.Errorf("at %v: %d granted, and again after %v, want %d and %v", step.at, got, d.again, step.granted, step.again)
+		}
+	}
+}

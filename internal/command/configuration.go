@@ -143,10 +143,11 @@ func (p *Program) check() error {
 	return nil
 }
 
-// registered are the names of the filters of nodes, of the filters of consumers, and of the
-// reconcilers.
-func (p *Program) registered() [3][]string {
-	return [3][]string{namesOf(p.NodeFilters), namesOf(p.ConsumerFilters), namesOf(p.Reconcilers)}
+// registered are the names of the filters of nodes, of consumers and of slices, and of the reconcilers.
+func (p *Program) registered() [4][]string {
+	return [4][]string{
+		namesOf(p.NodeFilters), namesOf(p.ConsumerFilters), namesOf(p.SliceFilters), namesOf(p.Reconcilers),
+	}
 }
 
 func namesOf[F any](all []Registered[F]) []string {
@@ -161,17 +162,18 @@ func namesOf[F any](all []Registered[F]) []string {
 func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, error) {
 	out := operator.Plugins{
 		ClusterID: c.ClusterID, Filters: c.Filters, NodeFilters: map[string]plugin.NodeFilterFactory{},
-		ConsumerFilters: map[string]plugin.ConsumerFilterFactory{}, Reconcilers: map[string]plugin.ReconcilerFactory{},
-		Args: map[string]json.RawMessage{},
+		ConsumerFilters: map[string]plugin.ConsumerFilterFactory{}, SliceFilters: map[string]plugin.SliceFilterFactory{},
+		Reconcilers: map[string]plugin.ReconcilerFactory{}, Args: map[string]json.RawMessage{},
 	}
 	registered := p.registered()
-	if err := filters.CheckOrder("filters.nodes", c.Filters.Nodes, registered[0]); err != nil {
+	if err := cmp.Or(
+		filters.CheckOrder("filters.nodes", c.Filters.Nodes, registered[0]),
+		filters.CheckOrder("filters.consumers", c.Filters.Consumers, registered[1]),
+		filters.CheckOrder("filters.slices", c.Filters.Slices, registered[2]),
+	); err != nil {
 		return out, err
 	}
-	if err := filters.CheckOrder("filters.consumers", c.Filters.Consumers, registered[1]); err != nil {
-		return out, err
-	}
-	known := slices.Concat(registered[2], []string{metasync.Name})
+	known := slices.Concat(registered[3], []string{metasync.Name})
 	for i, name := range c.Reconcilers {
 		switch {
 		case slices.Contains(c.Reconcilers[:i], name):
@@ -183,8 +185,9 @@ func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, er
 	}
 	factories(p.NodeFilters, c.Filters.Nodes, out.NodeFilters)
 	factories(p.ConsumerFilters, c.Filters.Consumers, out.ConsumerFilters)
+	factories(p.SliceFilters, c.Filters.Slices, out.SliceFilters)
 	factories(p.Reconcilers, c.Reconcilers, out.Reconcilers)
-	listed := slices.Concat(c.Filters.Nodes, c.Filters.Consumers, c.Reconcilers)
+	listed := slices.Concat(c.Filters.Nodes, c.Filters.Consumers, c.Filters.Slices, c.Reconcilers)
 	for _, of := range c.PluginConfig {
 		if _, twice := out.Args[of.Name]; twice {
 			return out, fmt.Errorf("pluginConfig lists %s twice: leave one of them out", of.Name)

@@ -26,6 +26,7 @@ type Program struct {
 	// The plugins that the configuration file may switch on.
 	NodeFilters     []Registered[plugin.NodeFilterFactory]
 	ConsumerFilters []Registered[plugin.ConsumerFilterFactory]
+	SliceFilters    []Registered[plugin.SliceFilterFactory]
 	Reconcilers     []Registered[plugin.ReconcilerFactory]
 }
 

@@ -2,39 +2,25 @@ package filter
 
 import (
 	"maps"
-	"sync"
-
-	"github.com/google/cel-go/cel"
 
 	"proffer.dev/proffer/internal/offer"
 )
 
-// maxRemembered bounds the consumers whose results a filter remembers.
-const maxRemembered = 10_000
-
-// consumers implements offer.ConsumerFilter. Evaluations ask about all consumers again, so it
-// remembers each result until the labels of the consumer change.
+// consumers implements offer.ConsumerFilter.
 type consumers struct {
-	text    string
-	program cel.Program
-
-	mu    sync.Mutex
-	known map[string]result
-}
-
-// result is that for a consumer with these labels.
-type result struct {
-	labels map[string]string
-	ok     bool
-	why    string
+	text string
+	*memo[offer.Consumer]
 }
 
 // Consumers compiles a filter of consumers. Its expression has the variable consumer, with labels.
 func Consumers(expression string) (offer.ConsumerFilter, error) {
 	return consumerFilters.of(expression, func() (*consumers, error) {
-		_, env := environments()
-		p, err := compile(env, expression, "consumer.labels")
-		return &consumers{text: expression, program: p, known: map[string]result{}}, err
+		p, err := compile(environments().consumers, expression, "consumer.labels")
+		if err != nil {
+			return nil, err
+		}
+		same := func(a, b *offer.Consumer) bool { return maps.Equal(a.Labels, b.Labels) }
+		return &consumers{expression, newMemo(same, p.askConsumer)}, nil
 	})
 }
 
@@ -45,33 +31,19 @@ func (f *consumers) String() string { return f.text }
 
 // Admits implements offer.ConsumerFilter. It leaves out a consumer that the expression fails on.
 func (f *consumers) Admits(c offer.Consumer) (ok bool, why string) {
-	id := c.ID
 	if len(c.Labels) == 0 {
-		id = "" // All consumers without labels are one: anybody may ask for the offer to any ID.
+		c.ID = "" // All consumers without labels are one: anybody may ask for the offer to any ID.
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r, known := f.known[id]
-	if !known || !maps.Equal(r.labels, c.Labels) {
-		if !known && len(f.known) == maxRemembered {
-			clear(f.known)
-		}
-		r = f.ask(c)
-		f.known[id] = r
-	}
-	return r.ok, r.why
+	return f.of(c.ID, c)
 }
 
-func (f *consumers) ask(c offer.Consumer) result {
-	r := result{labels: c.Labels}
-	ok, failure := evaluate(f.program, consumerVariable, c.Labels, map[string]any{})
+func (p *program) askConsumer(c *offer.Consumer) result {
+	ok, failure := evaluate(p, map[string]fields{consumerVariable: {"labels": c.Labels}})
 	switch {
 	case ok:
-		r.ok = true
+		return result{ok: true}
 	case failure != "":
-		r.why = "its filter leaves this consumer out, because it fails: " + failure
-	default:
-		r.why = "its filter leaves this consumer out"
+		return result{why: "its filter leaves this consumer out, because it fails: " + failure}
 	}
-	return r
+	return result{why: "its filter leaves this consumer out"}
 }

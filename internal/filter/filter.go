@@ -12,6 +12,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/google/cel-go/cel"
@@ -40,45 +42,64 @@ const (
 )
 
 // The variables of an expression.
-const nodeVariable, consumerVariable = "node", "consumer"
+const nodeVariable, consumerVariable, requestVariable, ageField = "node", "consumer", "request", "age"
 
-// environments returns the environments of expressions on nodes and on consumers.
-var environments = sync.OnceValues(func() (nodes, consumers *cel.Env) {
+// environments are those of expressions on nodes, on consumers, and on requests.
+var environments = sync.OnceValue(func() (all struct{ nodes, consumers, slices *cel.Env }) {
 	labels := apiservercel.NewMapType(apiservercel.StringType, apiservercel.StringType, -1)
 	amounts := apiservercel.NewMapType(apiservercel.StringType, apiservercel.QuantityDeclType, -1)
-	return with(nodeVariable, "proffer.Node", map[string]*apiservercel.DeclType{
+	consumer := object("proffer.Consumer", map[string]*apiservercel.DeclType{"labels": labels})
+	all.consumers = with(map[string]*apiservercel.DeclType{consumerVariable: consumer})
+	all.nodes = with(map[string]*apiservercel.DeclType{
+		nodeVariable: object("proffer.Node", map[string]*apiservercel.DeclType{
 			"name": apiservercel.StringType, "labels": labels, "allocatable": amounts,
-		}), with(consumerVariable, "proffer.Consumer", map[string]*apiservercel.DeclType{
-			"labels": labels,
-		})
+		}),
+	})
+	all.slices = with(map[string]*apiservercel.DeclType{
+		consumerVariable: consumer,
+		requestVariable: object("proffer.Request", map[string]*apiservercel.DeclType{
+			"resources": amounts, "labels": labels, ageField: apiservercel.DurationType,
+		}),
+	})
+	return all
 })
 
-// with returns Kubernetes' environment with a variable that has these fields. It panics if
-// Kubernetes' packages do not accept that, which does not depend on any input.
-func with(variable, kind string, types map[string]*apiservercel.DeclType) *cel.Env {
+func object(kind string, types map[string]*apiservercel.DeclType) *apiservercel.DeclType {
 	fields := map[string]*apiservercel.DeclField{}
 	for name, t := range types {
 		fields[name] = apiservercel.NewDeclField(name, t, true, nil, nil)
 	}
-	object := apiservercel.NewObjectType(kind, fields)
+	return apiservercel.NewObjectType(kind, fields)
+}
+
+// with returns Kubernetes' environment with variables of these types. It panics if Kubernetes' packages
+// do not accept that, which does not depend on any input.
+func with(variables map[string]*apiservercel.DeclType) *cel.Env {
 	base := environment.MustBaseEnvSet(environment.DefaultCompatibilityVersion())
+	options := []cel.EnvOption{cel.Macros(refusedOf(base.NewExpressionsEnv())...), cel.ParserRecursionLimit(maxDepth)}
+	for name, t := range variables {
+		options = append(options, cel.Variable(name, t.CelType()))
+	}
 	set, err := base.Extend(environment.VersionedOptions{
-		IntroducedVersion: version.MajorMinor(1, 0),
-		EnvOptions: []cel.EnvOption{
-			cel.Variable(variable, object.CelType()), cel.Macros(refusedOf(base.NewExpressionsEnv())...),
-			cel.ParserRecursionLimit(maxDepth),
-		},
-		DeclTypes: []*apiservercel.DeclType{object},
+		IntroducedVersion: version.MajorMinor(1, 0), EnvOptions: options,
+		DeclTypes: slices.Collect(maps.Values(variables)),
 	})
 	if err != nil {
-		panic(fmt.Errorf("environment of %s: %w", variable, err))
+		panic(fmt.Errorf("environment of a filter: %w", err))
 	}
 	return set.NewExpressionsEnv()
 }
 
+// program is a compiled expression.
+type program struct {
+	cel.Program
+	// readsAge is set if its result may depend on the age of a request.
+	readsAge bool
+}
+
 // compile returns the program of an expression. The error names the positions of mistakes, and the
 // fields if one of them is that another is read.
-func compile(env *cel.Env, text, fields string) (cel.Program, error) {
+func compile(env *cel.Env, text, fields string) (*program, error) {
 	if length := len([]rune(text)); length > MaxLength {
 		return nil, fmt.Errorf("it has %d characters: write at most %d", length, MaxLength)
 	}
@@ -94,8 +115,9 @@ func compile(env *cel.Env, text, fields string) (cel.Program, error) {
 	if err != nil {
 		return nil, err
 	}
-	return env.Program(ast, cel.CostTracking(&pricing{instructions: instructions}), cel.CostLimit(CostLimit),
+	p, err := env.Program(ast, cel.CostTracking(&pricing{instructions: instructions}), cel.CostLimit(CostLimit),
 		cel.InterruptCheckFrequency(maxSteps))
+	return &program{p, readsAge(ast.NativeRep())}, err
 }
 
 // ended is a context that has ended.
@@ -105,17 +127,23 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// evaluate returns the result of a program for an object with these labels and other fields, and why it
-// has none.
-func evaluate(
-	p cel.Program, variable string, labels map[string]string, value map[string]any,
-) (ok bool, failure string) {
-	if len(labels) > maxLabels {
-		return false, fmt.Sprintf("%d labels are more than %d", len(labels), maxLabels)
+// fields are those of a variable.
+type fields map[string]any
+
+// evaluate returns the result of a program for variables, each with labels of the type map[string]string
+// among its fields, and why it has none.
+func evaluate(p cel.Program, variables map[string]fields) (ok bool, failure string) {
+	values := make(map[string]any, len(variables))
+	for name, of := range variables {
+		labels, _ := of["labels"].(map[string]string)
+		if len(labels) > maxLabels {
+			return false, fmt.Sprintf("%d labels are more than %d", len(labels), maxLabels)
+		}
+		of["labels"] = orderedLabels(labels)
+		values[name] = map[string]any(of)
 	}
-	value["labels"] = orderedLabels(labels)
 	// CEL looks at the context at each step of a loop whose number is a multiple of maxSteps.
-	out, _, err := p.ContextEval(ended, map[string]any{variable: value})
+	out, _, err := p.ContextEval(ended, values)
 	switch {
 	case errors.Is(err, interpreter.InterruptError{}):
 		return false, fmt.Sprintf("its loops take more than %d steps", maxSteps)

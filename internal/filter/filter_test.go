@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -208,6 +209,72 @@ func TestAMistakeIsNoLongText(t *testing.T) {
 	} {
 		if _, err := Nodes(expression); err == nil || len(err.Error()) > most {
 			t.Errorf("%.40s...: %v", expression, err)
+		}
+	}
+}
+
+func TestAFilterOfSlicesReadsTheRequestAndTheConsumer(t *testing.T) {
+	r := &offer.Request{
+		Key: "rome/s", Resources: capacity.Amounts{"cpu": 1500, "memory": 1 << 30}, Labels: map[string]string{"team": "a"},
+		Age: time.Hour, Consumer: offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "gold"}},
+	}
+	for expression, want := range map[string]string{
+		"request.resources['cpu'] == quantity('1500m') && request.resources['memory'].isLessThan(quantity('2Gi'))": "0 ",
+		"request.resources['cpu'].isGreaterThan(quantity('2'))":                                                    "1 ",
+		"!('nvidia.com/gpu' in request.resources)":                                                                 "0 ",
+		"request.labels.team == consumer.labels.tier || request.labels.team == 'a'":                                "0 ",
+		"request.age < duration('1h')":                                                                             "1 ", "request.age <= duration('60m')": "0 ",
+		"request.labels.project == 'x'":                         "1 slices.filter fails on it: no such key: project",
+		"request.resources['gpu'].isGreaterThan(quantity('1'))": "1 slices.filter fails on it: no such key: gpu",
+	} {
+		f, err := Slices(expression)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ruling, why := f.Rule(r)
+		if got := fmt.Sprint(int(ruling), " ", why); got != want || f.String() != expression {
+			t.Errorf("%s: %s, want %s", f, got, want)
+		}
+	}
+	if _, err := Slices("node.name == 'a'"); err == nil || !strings.HasSuffix(err.Error(), "this filter reads request.resources, request.labels, request.age and consumer.labels") {
+		t.Errorf("a filter of slices that reads a node: %v", err)
+	}
+}
+
+// An expression that does not read the age has one result for all ages, and any other one for each.
+func TestAResultIsRememberedUntilTheRequestChanges(t *testing.T) {
+	for expression, want := range map[string]int{
+		"request.labels == {'a': 'b'}": 0, "has(request.labels.a) || 'cpu' in request.resources": 0, "consumer.labels == {}": 0,
+		"request.age < duration('90s')": 1, "request.?age.orValue(duration('0s')) < duration('90s')": 1,
+		"request == request && dyn(request)['a' + 'ge'] < duration('90s')": 1, "[request].all(r, r.age < duration('90s'))": 1,
+		"['a'].all(request, request.size() == 1) && [request].exists(request, request.age < duration('90s'))": 1,
+	} {
+		f, err := Slices(expression)
+		if err != nil {
+			t.Fatalf("%s: %v", expression, err)
+		}
+		asked := 0
+		m := f.(*requests).memo
+		ask := m.ask
+		m.ask = func(r *offer.Request) result { asked++; return ask(r) }
+		r := offer.Request{Key: "s", Labels: map[string]string{"a": "b"}, Age: time.Minute}
+		first, _ := f.Rule(&r)
+		r.Age += time.Minute
+		second, why := f.Rule(&r)
+		if got := asked - 1; got != want || first != offer.Admitted || want == 1 && second != offer.Refused || why != "" {
+			t.Errorf("%s: asked %d times, %v, then %v %s", expression, asked, first, second, why)
+		}
+		for _, change := range []func(){
+			func() { r.Labels = map[string]string{"a": "c"} }, func() { r.Resources = capacity.Amounts{"cpu": 1} },
+			func() { r.Consumer.Labels = map[string]string{"a": "b"} }, func() { r.Key = "t" },
+		} {
+			change()
+			before := asked
+			f.Rule(&r)
+			f.Rule(&r)
+			if asked != before+1 {
+				t.Errorf("%s: asked %d times after a change", expression, asked-before)
+			}
 		}
 	}
 }

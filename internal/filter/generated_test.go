@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // largestNode has as many labels as a filter takes, of the greatest length, and as many resources as count.
@@ -117,19 +118,55 @@ var rules = map[string][]string{
 	"amount":  {"{amount}.add({amount})", "node.allocatable[{string}]"},
 }
 
-// TestNoGeneratedExpressionTakesLong evaluates expressions of the grammar on the largest node. The best of
-// three evaluations counts.
+// ofRequests makes an expression on nodes one on requests.
+var ofRequests = strings.NewReplacer(
+	"node.labels", "request.labels", "node.allocatable", "request.resources", "node.name", "string(request.age)",
+	"[node]", "[request]", "node", "request", "true", "(request.age < duration('1h'))", "false", "(consumer == consumer)",
+)
+
+// largestRequest has all that a filter admits of what a consumer writes.
+func largestRequest() *offer.Request {
+	n := largestNode()
+	r := &offer.Request{
+		Key: "s", Resources: capacity.Amounts{}, Labels: map[string]string{}, Age: 1000 * time.Hour, Consumer: offer.Consumer{Labels: n.Labels},
+	}
+	for key, value := range n.Labels {
+		if len(r.Labels) < offer.MaxRequestLabels {
+			r.Labels[key] = value
+		}
+	}
+	for name, amount := range n.Allocatable {
+		if len(r.Resources) < 128 { // Those of the request and the defaults.
+			r.Resources[name] = amount
+		}
+	}
+	return r
+}
+
+// TestNoGeneratedExpressionTakesLong evaluates expressions of the grammar on the largest node, and on the
+// largest request. The best of three evaluations counts.
 func TestNoGeneratedExpressionTakesLong(t *testing.T) {
 	maxTime := kubetest.Slower(20*time.Millisecond, 20)
 	const maxMemory = 16 << 20
-	n := largestNode()
+	n, r := largestNode(), largestRequest()
 	compiled, longest := 0, time.Duration(0)
 	rapid.Check(t, func(t *rapid.T) {
 		g := &grammar{t: t, left: rapid.IntRange(1, 30).Draw(t, "size")}
 		expression := g.of("bool")
-		f, err := Nodes(expression)
-		if err != nil {
-			return
+		var evaluate func()
+		if rapid.Bool().Draw(t, "on a request") {
+			expression = ofRequests.Replace(expression)
+			f, err := Slices(expression)
+			if err != nil {
+				return
+			}
+			evaluate = func() { f.(*requests).askRequest(r) }
+		} else {
+			f, err := Nodes(expression)
+			if err != nil {
+				return
+			}
+			evaluate = func() { f.Admits(n) }
 		}
 		compiled++
 		took, memory := time.Hour, uint64(0)
@@ -137,7 +174,7 @@ func TestNoGeneratedExpressionTakesLong(t *testing.T) {
 			var before, after runtime.MemStats
 			runtime.ReadMemStats(&before)
 			began := time.Now()
-			f.Admits(n)
+			evaluate()
 			took = min(took, time.Since(began))
 			runtime.ReadMemStats(&after)
 			memory = after.TotalAlloc - before.TotalAlloc

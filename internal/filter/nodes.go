@@ -3,7 +3,7 @@ package filter
 import (
 	"sync"
 
-	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/traits"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -20,7 +20,7 @@ const (
 // nodes implements capacity.ContentFilter.
 type nodes struct {
 	text    string
-	program cel.Program
+	program *program
 
 	mu sync.Mutex
 	// failures are texts that all nodes share on which the filter fails alike: the ledger keeps them for as
@@ -32,8 +32,7 @@ type nodes struct {
 // quantities, allocatable.
 func Nodes(expression string) (capacity.NodeFilter, error) {
 	return nodeFilters.of(expression, func() (*nodes, error) {
-		env, _ := environments()
-		p, err := compile(env, expression, "node.name, node.labels and node.allocatable")
+		p, err := compile(environments().nodes, expression, "node.name, node.labels and node.allocatable")
 		return &nodes{text: expression, program: p}, err
 	})
 }
@@ -45,13 +44,8 @@ func (f *nodes) String() string { return f.text }
 
 // Admits implements capacity.NodeFilter. It leaves out a node that the expression fails on.
 func (f *nodes) Admits(n *capacity.Node) (ok bool, why string) {
-	allocatable := make(map[string]any, len(n.Allocatable))
-	for name, amount := range n.Allocatable {
-		q := quantity.Of(name, amount)
-		allocatable[name] = apiservercel.Quantity{Quantity: &q}
-	}
-	ok, failure := evaluate(f.program, nodeVariable, n.Labels, map[string]any{
-		"name": n.Name, "allocatable": orderedAmounts(allocatable),
+	ok, failure := evaluate(f.program, map[string]fields{
+		nodeVariable: {"name": n.Name, "allocatable": quantities(n.Allocatable), "labels": n.Labels},
 	})
 	switch {
 	case ok:
@@ -82,3 +76,13 @@ func (f *nodes) failing(failure string) string {
 
 // ReadsContentOnly implements capacity.ContentFilter.
 func (f *nodes) ReadsContentOnly() {}
+
+// quantities converts amounts for expressions.
+func quantities(of capacity.Amounts) traits.Mapper {
+	all := make(map[string]any, len(of))
+	for name, amount := range of {
+		q := quantity.Of(name, amount)
+		all[name] = apiservercel.Quantity{Quantity: &q}
+	}
+	return orderedAmounts(all)
+}

@@ -27,9 +27,12 @@ func (a *allocation) decide() *deferral {
 			s.keepPinned()
 		}
 	}
-	for _, s := range a.byAge {
-		if !s.Pinned {
-			s.keepFloor()
+	// A slice that is filtered keeps only what the pods on the others leave: so it comes after them.
+	for _, filtered := range []bool{false, true} {
+		for _, s := range a.byAge {
+			if !s.Pinned && s.filtered() == filtered {
+				s.keepFloor()
+			}
 		}
 	}
 	for _, s := range a.byAge {
@@ -122,6 +125,9 @@ type sliceState struct {
 	// lines are the resources with something to report, sorted; states has one for each line.
 	lines  []Line
 	states []lineState
+	// ruling and why are what the filters of the policy say of the request.
+	ruling offer.Ruling
+	why    string
 	// alsoCharged are what the consumer has of other pools that the slice is charged to as well: it
 	// came from them, and is pinned or no policy decides on it any longer.
 	alsoCharged []*holder
@@ -184,6 +190,7 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 		s := &a.slices[i]
 		s.lines = a.newLines(s)
 		s.states = a.newLineStates(s)
+		a.askFilters(s)
 		s.group.evicts = s.group.evicts || s.Granted != nil && !s.Pinned && s.reclaim() == offer.Evict
 	}
 	a.unions = unionsOf(terms.Pools)
@@ -352,6 +359,28 @@ func (a *allocation) newLineStates(s *sliceState) []lineState {
 	}
 	return states
 }
+
+// askFilters asks the filters of the policy about what the slice asks for. An invalid request asks for
+// what the slice has.
+func (a *allocation) askFilters(s *sliceState) {
+	g := s.group
+	if g.terms == nil || len(g.terms.Policy.Slices.Filters) == 0 || s.Pinned || s.Invalid && s.Granted == nil {
+		return
+	}
+	r := &offer.Request{
+		Key: s.Key, Consumer: offer.Consumer{ID: s.Consumer}, Labels: s.Labels,
+		Resources: make(capacity.Amounts, len(s.lines)),
+	}
+	for i := range s.lines {
+		if l := &s.lines[i]; l.Asked >= 0 {
+			r.Resources[l.Resource] = l.Asked
+		}
+	}
+	s.ruling, s.why = a.input.Rule(g.terms.Policy, r, s.Created)
+}
+
+// filtered reports whether a filter does not admit the request.
+func (s *sliceState) filtered() bool { return s.ruling != offer.Admitted }
 
 // evictedUse returns the consumers whose use is ignored while grants are kept. Of consumers that
 // are evicted the youngest slice has to give way, whatever its pods use.

@@ -12,7 +12,9 @@ func (a *allocation) answers() []Answer {
 	out := make([]Answer, len(a.slices))
 	for i := range a.slices {
 		s := &a.slices[i]
-		out[i] = Answer{Verdict: s.verdict(), Lines: s.lines, Invalid: s.Invalid, Frozen: s.Frozen}
+		out[i] = Answer{
+			Verdict: s.verdict(), Lines: s.lines, Invalid: s.Invalid, Frozen: s.Frozen, Ruling: s.ruling, Why: s.why,
+		}
 		if s.group.terms != nil {
 			out[i].Policy = s.group.terms.Policy
 		}

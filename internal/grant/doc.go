@@ -25,6 +25,9 @@
 //  5. Requests are raised, within the consumer's limit and the headroom of the pool (raise).
 //  6. A raise waits for the part of it that other slices have not given up yet (deferRaises).
 //
+// A slice whose request a filter of its policy does not admit keeps what step 2 leaves it, after the other
+// slices, and nothing else.
+//
 // The answers of one allocation can be written in any order, and any of them can fail or be lost in
 // a crash. So what one slice gives up is granted to another only by a later allocation, after the
 // first answer is known to be written. Until then the other slice gets what is free, and its answer
@@ -45,7 +48,7 @@
 //   - The order of slices and policies does not matter (checkOrder).
 //   - No slice is granted more than it asks for, or has a default for, or its pods use of a default
 //     that fell. An answer without cpu, memory or pods is not ReasonGranted. Nothing is raised under
-//     a cordon or for an invalid request, Retain lowers nothing, and cpu and memory stay above 0
+//     a cordon, for an invalid request or against a filter, Retain lowers nothing, and cpu and memory stay above 0
 //     while pods run, except under Evict (checkAnswer).
 //   - The slices of a consumer in a class are not raised beyond its limit, nor lowered below what
 //     its pods use, except under Evict (checkGroups).

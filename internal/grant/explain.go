@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,6 +24,9 @@ const (
 	ReasonCordoned = "Cordoned"
 	// ReasonInvalid: the request makes no sense, and no more is granted than before.
 	ReasonInvalid = "InvalidRequest"
+	// ReasonFiltered: a filter of the policy does not admit the request, and reclaim decides what the slice
+	// keeps.
+	ReasonFiltered = "Filtered"
 	// ReasonWithdrawn: no policy decides on the slice any longer.
 	ReasonWithdrawn = "Withdrawn"
 )
@@ -32,6 +36,8 @@ func (a *Answer) Reason() string {
 	switch {
 	case a.Policy == nil:
 		return ReasonWithdrawn
+	case a.filtered():
+		return ReasonFiltered
 	case a.Invalid:
 		return ReasonInvalid
 	case a.Whole() && len(a.Missing) > 0:
@@ -59,12 +65,15 @@ const (
 // and what limits it. For an invalid request, problem says what is wrong with it.
 func (a *Answer) Explain(problem string) string {
 	clauses, more := a.clauses()
-	lacks := a.lacks()
+	lacks, refused, until := a.lacks(), a.Invalid || a.filtered(), " until the request is corrected"
+	if a.filtered() {
+		problem, until = a.refusal(), ""
+	}
 	switch {
-	case a.Invalid && a.Verdict == Deny:
+	case refused && a.Verdict == Deny:
 		return "denied: " + problem
-	case a.Invalid && len(clauses) == 0:
-		return "nothing more is granted until the request is corrected: " + problem
+	case refused && len(clauses) == 0:
+		return "nothing more is granted" + until + ": " + problem
 	case a.Verdict == Deny && len(clauses) == 0:
 		return fmt.Sprintf("denied: nothing is asked for, and policy %s has no defaults of what it offers: "+
 			"write resources in the request", a.policy())
@@ -79,8 +88,8 @@ func (a *Answer) Explain(problem string) string {
 	if more > 0 {
 		text += fmt.Sprintf("; and %d more resources", more)
 	}
-	if a.Invalid {
-		return fmt.Sprintf("granted %s; nothing more is granted until the request is corrected: %s", text, problem)
+	if refused {
+		return fmt.Sprintf("granted %s; nothing more is granted%s: %s", text, until, problem)
 	}
 	if lacks != "" {
 		text += "; " + lacks
@@ -95,6 +104,24 @@ func (a *Answer) Explain(problem string) string {
 		text += "; it grants all or nothing"
 	}
 	return "denied: " + text
+}
+
+func (a *Answer) filtered() bool { return a.Ruling != offer.Admitted }
+
+// refusal returns what the consumer is told of a request that a filter does not admit.
+func (a *Answer) refusal() string {
+	if a.Ruling == offer.Undecided {
+		return fmt.Sprintf("policy %s has not decided about this request yet", a.policy())
+	}
+	return cmp.Or(a.Policy.Slices.FilterMessage, fmt.Sprintf("policy %s refuses this request", a.policy()))
+}
+
+// Because is Explain for the admins of the provider, with what a filter says of its answer.
+func (a *Answer) Because(problem string) string {
+	if a.Why == "" {
+		return a.Explain(problem)
+	}
+	return a.Explain(problem) + " (" + a.Why + ")"
 }
 
 func (a *Answer) policy() string {
@@ -167,6 +194,8 @@ func (a *Answer) clauses() (clauses []string, more int) {
 			clauses = append(clauses, fmt.Sprintf("%s %s, but others have not given it back yet", asked, by))
 		case a.Verdict == Deny:
 			clauses = append(clauses, fmt.Sprintf("%s %s, but %s", asked, by, l.why(a.policy(), q)))
+		case l.Bound == ByFilter:
+			clauses = append(clauses, fmt.Sprintf("%s of %s", q(l.Granted), asked))
 		case l.Default:
 			clauses = append(clauses, fmt.Sprintf("%s of %s %s: %s", q(l.Granted), asked, by, l.why(a.policy(), q)))
 		default:
@@ -205,7 +234,7 @@ func (l *Line) why(policy string, q func(amount int64) string) string {
 		return "it would be of no use without the others"
 	case ByPin:
 		return "what this slice has cannot be changed now"
-	case Unbound, Withheld:
+	case Unbound, Withheld, ByFilter:
 	}
 	return fmt.Sprintf("policy %s withholds it", policy)
 }

@@ -57,6 +57,9 @@ func (s *sliceState) keepPinned() {
 // keepGranted grants that.
 func (s *sliceState) keepFloor() {
 	g, reclaim := s.group, s.reclaim()
+	if s.ruling == offer.Undecided {
+		reclaim = offer.Retain
+	}
 	arrived := s.changedClass() && g.terms != nil
 	if arrived && reclaim == offer.Retain {
 		reclaim = offer.Unused // Nothing was granted in this class yet that could be retained.
@@ -83,6 +86,9 @@ func (s *sliceState) keepFloor() {
 				break
 			}
 			used, alive := g.claim(l.column, floor)
+			if s.filtered() { // Others may have claimed what its own pods use.
+				used = max(used, min(floor, l.used))
+			}
 			if g.alive {
 				alive = max(least, alive)
 			}
@@ -127,6 +133,8 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 	switch {
 	case g.terms == nil:
 		return 0, binding{by: Withdrawn}
+	case s.filtered():
+		return 0, binding{by: ByFilter}
 	case g.offered[l.column] == nil:
 		return 0, binding{by: NotOffered}
 	}

@@ -38,6 +38,10 @@ func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 				DenyExcess: rapid.IntRange(0, 3).Draw(t, "deny") == 0, Defaults: anyAmounts.Draw(t, "defaults"),
 			},
 		}
+		if rapid.IntRange(0, 2).Draw(t, "filtered") == 0 {
+			most, ruling := rapid.Int64Range(0, 20).Draw(t, "most"), rapid.SampledFrom([]offer.Ruling{offer.Refused, offer.Undecided}).Draw(t, "ruling")
+			p.Slices.Filters = []offer.SliceFilter{atMost(most, ruling)}
+		}
 		if rapid.Bool().Draw(t, "for some") {
 			p.Consumers = offer.Scope{IDs: map[string]struct{}{anyID.Draw(t, "consumer"): {}}}
 		}
@@ -63,6 +67,21 @@ func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 		return p
 	})
 }
+
+// atMost is a filter with this ruling on requests for more than this of cpu.
+func atMost(most int64, ruling offer.Ruling) offer.SliceFilter {
+	return sliceFilter(func(r *offer.Request) (offer.Ruling, string) {
+		if r.Resources["cpu"] > most {
+			return ruling, ""
+		}
+		return offer.Admitted, ""
+	})
+}
+
+type sliceFilter func(r *offer.Request) (offer.Ruling, string)
+
+func (f sliceFilter) Rule(r *offer.Request) (offer.Ruling, string) { return f(r) }
+func (sliceFilter) String() string                                 { return "a function" }
 
 // happen draws an event and applies it.
 func (w *world) happen(t *rapid.T) {
@@ -160,6 +179,7 @@ func TestNewDefaultsTakeNothingFromAnybody(t *testing.T) {
 		}
 		for i := range w.policies {
 			w.policies[i].Slices.Defaults = nil
+			w.policies[i].Slices.Filters = nil // They see the defaults.
 		}
 		w.settle(t)
 		if overridden(w) {
@@ -221,8 +241,11 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 		if amount < 0 || !s.Invalid && amount > asked {
 			t.Fatalf("%s is granted %d of %s but asked for %d", s.Key, amount, name, asked)
 		}
-		if amount > s.Granted[name] && (s.Frozen || s.Invalid || a.Policy == nil) {
-			t.Fatalf("%s was raised to %d of %s, though frozen %v, invalid %v, policy %v", s.Key, amount, name, s.Frozen, s.Invalid, a.Policy)
+		if amount > s.Granted[name] && (s.Frozen || s.Invalid || a.Policy == nil || a.Ruling != offer.Admitted) {
+			t.Fatalf("%s was raised to %d of %s, though frozen %v, invalid %v, policy %v, ruling %v", s.Key, amount, name, s.Frozen, s.Invalid, a.Policy, a.Ruling)
+		}
+		if keep := min(s.Granted[name], askedOf(s, a.Policy, name)); a.Ruling == offer.Undecided && s.GrantedIn == s.Class && !s.Invalid && amount < keep {
+			t.Fatalf("%s was lowered from %d to %d of %s before its filter has decided", s.Key, keep, amount, name)
 		}
 	}
 	for _, name := range []string{"cpu", "memory", "pods"} {

@@ -11,7 +11,8 @@ import (
 
 // Prospect is what a new ResourceSlice of one consumer in one class would be granted if nothing else
 // changes. One that asks for exactly what is available is granted in full, if that is anything; one
-// that asks for more of any resource is not.
+// that asks for more of any resource is not. What filters of slices say of a request is left out: there is
+// none yet.
 type Prospect struct {
 	// Policy decides, nil for none. The others are empty then.
 	Policy *offer.Policy

@@ -14,6 +14,8 @@ type Slice struct {
 	// the one with the lower Key is older.
 	Created int64
 	Request capacity.Amounts
+	// Labels are those of the slice. Only filters read them.
+	Labels map[string]string
 	// Invalid marks a request that makes no sense. The slice is not raised.
 	Invalid bool
 	// Granted is what the slice has, nil if it was not accepted.
@@ -59,6 +61,10 @@ type Answer struct {
 	Missing []Missing
 	// Invalid and Frozen are those of the slice.
 	Invalid, Frozen bool
+	// Ruling is that of the filters of the policy, and Why what they say of it to admins of the provider,
+	// often nothing.
+	Ruling offer.Ruling
+	Why    string
 }
 
 // Missing is a resource that a virtual node needs to run pods.
@@ -121,6 +127,8 @@ const (
 	Awaited
 	// ByPin: the slice is pinned, so its grant cannot change now.
 	ByPin
+	// ByFilter: a filter of the policy does not admit the request.
+	ByFilter
 	// ByGiver: the consumer gives the rest of the pool itself, and what a peer gives is not granted to it.
 	ByGiver
 )

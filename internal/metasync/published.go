@@ -202,7 +202,7 @@ var reasons = map[grant.Bound]string{
 	grant.ByPool: "PoolExhausted", grant.ByMax: "MaxReached", grant.ByFixed: "FixedAmountReached",
 	grant.ByOverride: "OverrideReached", grant.NotOffered: "NotOffered", grant.Withheld: "AllOrNothing",
 	grant.Useless: "NothingOfAnother", grant.ByFreeze: "Cordoned", grant.Withdrawn: "NoPolicy",
-	grant.Awaited: "BeingReclaimed", grant.ByPin: "Kept", grant.ByGiver: "GivenByItself",
+	grant.Awaited: "BeingReclaimed", grant.ByPin: "Kept", grant.ByGiver: "GivenByItself", grant.ByFilter: "Filtered",
 }
 
 // usedIn returns what each consumer has of what it is offered.

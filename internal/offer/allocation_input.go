@@ -1,7 +1,9 @@
 package offer
 
 import (
+	"fmt"
 	"slices"
+	"time"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -22,6 +24,9 @@ type AllocationInput struct {
 	inForce   map[string]struct{}
 	terms     map[*template]*ConsumerTerms
 	poolOf    map[*policyPlan]int
+	now       time.Time
+	// filtersSlices is set if a policy in force has filters of slices.
+	filtersSlices bool
 }
 
 // PolicyPool is the share of some nodes that one policy gives out.
@@ -109,7 +114,7 @@ func NewAllocationInput(in Input) *AllocationInput {
 	a := &AllocationInput{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
 		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{},
-		terms: map[*template]*ConsumerTerms{}, poolOf: map[*policyPlan]int{},
+		terms: map[*template]*ConsumerTerms{}, poolOf: map[*policyPlan]int{}, now: in.Now,
 	}
 	if !slices.IsSortedFunc(a.consumers, byID) {
 		a.consumers = slices.SortedFunc(slices.Values(a.consumers), byID)
@@ -129,6 +134,7 @@ func NewAllocationInput(in Input) *AllocationInput {
 		share := p.shares(in.View.Columns)
 		p.setTemplates(share, a.column)
 		a.inForce[p.Name] = struct{}{}
+		a.filtersSlices = a.filtersSlices || len(p.Slices.Filters) > 0
 		a.byClass[p.Class] = append(a.byClass[p.Class], p)
 		if p.pool != nil {
 			a.poolOf[p] = len(pooled)
@@ -208,12 +214,43 @@ func (a *AllocationInput) ShareNodes(policy, other string) bool {
 	return false
 }
 
-// Terms returns what the consumer is offered in the class, nil if no policy decides.
-func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
-	c := Consumer{ID: consumer}
+// consumer returns the consumer with this ID.
+func (a *AllocationInput) consumer(id string) Consumer {
+	c := Consumer{ID: id}
 	if i, found := slices.BinarySearchFunc(a.consumers, c, byID); found {
 		c = a.consumers[i]
 	}
+	return c
+}
+
+// Rule returns what the first filter of a policy says that does not admit the request of a slice, which
+// was created at this time, in Unix seconds. It completes the request.
+func (a *AllocationInput) Rule(p *Policy, r *Request, created int64) (ruling Ruling, why string) {
+	if len(r.Labels) > MaxRequestLabels {
+		return Refused, fmt.Sprintf("it has more than %d labels", MaxRequestLabels)
+	}
+	r.Consumer = a.consumer(r.Consumer.ID)
+	r.Age = max(0, a.now.Truncate(time.Minute).Sub(time.Unix(created, 0)))
+	for _, f := range p.Slices.Filters {
+		if ruling, why := f.Rule(r); ruling != Admitted {
+			return ruling, why
+		}
+	}
+	return Admitted, ""
+}
+
+// Again returns after which time filters of slices may answer differently by themselves, because the
+// ages have changed, 0 for never.
+func (a *AllocationInput) Again() time.Duration {
+	if !a.filtersSlices {
+		return 0
+	}
+	return a.now.Truncate(time.Minute).Add(time.Minute).Sub(a.now)
+}
+
+// Terms returns what the consumer is offered in the class, nil if no policy decides.
+func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
+	c := a.consumer(consumer)
 	// The policies of one class are in the order in which they decide.
 	i := slices.IndexFunc(a.byClass[class], func(p *policyPlan) bool { return p.Consumers.Includes(c) })
 	if i < 0 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -75,11 +76,15 @@ func (p *Policy) Threshold(resource string) int64 {
 	return p.ThresholdPercent
 }
 
-// Slices configures the answers to ResourceSlices. Except for the amounts, the arithmetic does not
-// use it.
+// Slices configures the answers to ResourceSlices. Except for the amounts and the filters, the
+// arithmetic does not use it.
 type Slices struct {
 	// DenyExcess grants a request in full or not at all, instead of capping it.
 	DenyExcess bool
+	// Filters are asked about each request. One that any of them refuses is not granted. FilterMessage is
+	// what the consumer is told then, empty for a sentence that names the policy.
+	Filters       []SliceFilter
+	FilterMessage string
 	// Defaults replace what a request leaves out, as far as the policy offers it.
 	Defaults capacity.Amounts
 	// LiqoDefaults is set if Defaults are those of Liqo, because the policy names none.
@@ -158,6 +163,52 @@ type ConsumerFilter interface {
 	Admits(c Consumer) (ok bool, why string)
 	// String returns the filter as text. Filters of equal texts admit the same.
 	String() string
+}
+
+// SliceFilter is a rule of the provider on requests. Package filter has those that are written in CEL, and
+// plugins/filters those that are written in Go.
+type SliceFilter interface {
+	// Rule reports whether the request may be granted. If not, why adds for admins of the provider what the
+	// message to the consumer does not say, such as that the filter fails. It must depend on nothing but
+	// the request. Every allocation asks again, also of other goroutines.
+	Rule(r *Request) (ruling Ruling, why string)
+	// String returns the filter as text. Filters of equal texts admit the same.
+	String() string
+}
+
+// Ruling is what a SliceFilter says of a request.
+type Ruling int
+
+const (
+	// Admitted: it may be granted.
+	Admitted Ruling = iota
+	// Refused: it is not granted, and reclaim decides what stays of a grant.
+	Refused
+	// Undecided: nothing more is granted until the filter has answered.
+	Undecided
+)
+
+// MaxRequestLabels bounds the labels of a ResourceSlice that a filter admits: its consumer writes them.
+const MaxRequestLabels = 64
+
+// Request is what a ResourceSlice asks for.
+type Request struct {
+	// Key identifies the slice.
+	Key      string
+	Consumer Consumer
+	// Resources is what the slice asks for, and the defaults of the policy for what it omits.
+	Resources capacity.Amounts
+	// Labels are those of the slice.
+	Labels map[string]string
+	// Age is the time from the creation of the slice to the last full minute.
+	Age time.Duration
+}
+
+// Equal reports whether two states of one slice are the same request.
+func (r *Request) Equal(other *Request) bool {
+	return r.Age == other.Age && r.Consumer.ID == other.Consumer.ID &&
+		maps.Equal(r.Consumer.Labels, other.Consumer.Labels) &&
+		maps.Equal(r.Resources, other.Resources) && maps.Equal(r.Labels, other.Labels)
 }
 
 // Everyone reports whether the scope selects every consumer.

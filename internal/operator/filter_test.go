@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"strings"
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -70,4 +71,46 @@ func TestAFilterChoosesConsumers(t *testing.T) {
 	o.awaitOfferOf("nobody", "cpu", 1000)
 	kubetest.Edit(t, rome, func(o client.Object) { o.SetLabels(map[string]string{"tier": "bronze"}) }, kubetest.WriteSpec)
 	o.awaitOfferOf("rome", "cpu", 2000)
+}
+
+func TestAFilterOfSlicesSeesTheRequest(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "16")
+	policy := kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices = &v1alpha1.Slices{
+			Defaults: v1alpha1.Quantities{}, Filter: "request.resources['cpu'].isLessThan(quantity('4')) && !('hold' in request.labels)",
+			FilterMessage: "ask for less than 4 cpu",
+		}
+	}))
+	o := startOperator(t)
+	rome := newTenancy(t, "rome")
+	large, small := rome.ask("large", nodestest.List("cpu", "6")), rome.ask("small", nodestest.List("cpu", "2"))
+	awaitMessage(t, large, "Denied Filtered", "denied: ask for less than 4 cpu")
+	awaitAnswer(t, small, "Accepted Incomplete cpu=2")
+	changeRequest(t, large, "cpu", "3")
+	awaitAnswer(t, large, "Accepted Incomplete cpu=3")
+
+	kubetest.Edit(t, small, func(o client.Object) {
+		labels := o.GetLabels()
+		labels["hold"] = ""
+		o.SetLabels(labels)
+	}, kubetest.WriteSpec)
+	awaitMessage(t, small, "Accepted Filtered cpu=0", "granted 0 of 2 cpu; nothing more is granted: ask for less than 4 cpu")
+
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices.Filter, s.Slices.FilterMessage = "request.labels.project == 'x' || request.age < duration('1s')", ""
+	})
+	// What fails is shown to the admin of the provider alone.
+	awaitMessage(t, large, "Accepted Filtered cpu=0", "granted 0 of 3 cpu; nothing more is granted: policy standard refuses this request")
+	for s := range o.table.Current().Slices.All {
+		if want := " (slices.filter fails on it: no such key: project)"; s.Name == "large" && !strings.HasSuffix(s.Because(), want) {
+			t.Errorf("%s, want %s", s.Because(), want)
+		}
+	}
+
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { s.Slices.Filter = "request.cpu" })
+	c := awaitReason(t, "standard", v1alpha1.ReasonInvalid)
+	if want := "undefined field 'cpu': this filter reads request.resources, request.labels, request.age and consumer.labels"; !contains(c.Message, want) {
+		t.Errorf("got the message %q, want %q", c.Message, want)
+	}
 }

@@ -42,6 +42,7 @@ type Plugins struct {
 	Filters         config.Filters
 	NodeFilters     map[string]plugin.NodeFilterFactory
 	ConsumerFilters map[string]plugin.ConsumerFilterFactory
+	SliceFilters    map[string]plugin.SliceFilterFactory
 	// Reconcilers are those that run.
 	Reconcilers map[string]plugin.ReconcilerFactory
 	// Args are the arguments of each plugin.
@@ -54,6 +55,7 @@ type Plugins struct {
 type built struct {
 	nodeFilters     map[string]plugin.NodeFilter
 	consumerFilters map[string]plugin.ConsumerFilter
+	sliceFilters    map[string]plugin.SliceFilter
 	reconcilers     map[string]plugin.Reconciler
 }
 
@@ -106,6 +108,9 @@ func (p *Plugins) build(mgr ctrl.Manager, state *stateReader) (built, error) {
 		return b, err
 	}
 	if b.consumerFilters, err = startAll(p.ConsumerFilters, p.Args, handle); err != nil {
+		return b, err
+	}
+	if b.sliceFilters, err = startAll(p.SliceFilters, p.Args, handle); err != nil {
 		return b, err
 	}
 	b.reconcilers, err = startAll(p.Reconcilers, p.Args, handle)
@@ -185,10 +190,10 @@ func oneLine(text string) string {
 
 // chainOf returns the chain of filters, nil for that of an operator without plugins.
 func (p *Plugins) chainOf(b built, late filters.Late, log logr.Logger) *filters.Chain {
-	if len(p.Filters.Nodes)+len(p.Filters.Consumers) == 0 {
+	if len(p.Filters.Nodes)+len(p.Filters.Consumers)+len(p.Filters.Slices) == 0 {
 		return nil
 	}
-	return filters.New(p.Filters, b.nodeFilters, b.consumerFilters, late, log)
+	return filters.New(p.Filters, b.nodeFilters, b.consumerFilters, b.sliceFilters, late, log)
 }
 
 // runners are what the plugins add to an operator.

@@ -106,7 +106,7 @@ func TestPluginsDecideAndFollowAndDelayNothingWhenTheyHang(t *testing.T) {
 	kubetest.Create(t, nodestest.Node("mild", nodestest.List("cpu", "4", "memory", "16Gi", "pods", "10")))
 	kubetest.Create(t, kubetest.Policy("nodes", kubetest.ForIDs("oslo", "rome")))
 	o := startOperator(t, func(p *parts) {
-		p.chain = filters.New(config.Filters{Nodes: []string{"Basic", "Affinity", "Stubborn"}}, map[string]plugin.NodeFilter{"Stubborn": filter}, nil,
+		p.chain = filters.New(config.Filters{Nodes: []string{"Basic", "Affinity", "Stubborn"}}, map[string]plugin.NodeFilter{"Stubborn": filter}, nil, nil,
 			filters.Late{Reconsider: p.ledger.Reconsider, Wake: p.debouncer.Wake}, logr.Discard())
 		p.reconcilers = map[string]plugin.Reconciler{"Deaf": never, "Diary": notes}
 	})

@@ -70,7 +70,7 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 		s := &d.all[i]
 		s.Slice, s.Answer = asked[k], &answers[k]
 		answer := s.Answer
-		s.Because = func() string { return answer.Explain("the request is not valid") }
+		s.Because = func() string { return answer.Because("the request is not valid") }
 	}
 	d.granted, d.byPolicy = table.CountGrants(asked, answers, table.GrantedAndDecided)
 	return d

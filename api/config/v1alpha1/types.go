@@ -30,10 +30,11 @@ type OperatorConfiguration struct {
 
 // The filters that are part of the operator. Both must be listed in each chain.
 const (
-	// FilterBasic leaves out nodes that are not Ready, cordoned or tainted, and consumers that
-	// clusterIDs does not name.
+	// FilterBasic leaves out nodes that are not Ready, cordoned or tainted, consumers that clusterIDs
+	// does not name, and requests that are not valid.
 	FilterBasic = "Basic"
-	// FilterAffinity leaves out nodes and consumers by the selector and the filter of the policy.
+	// FilterAffinity leaves out nodes and consumers by the selector and the filter of the policy, and
+	// refuses requests by its slices.filter.
 	FilterAffinity = "Affinity"
 )
 
@@ -42,6 +43,7 @@ const (
 type Filters struct {
 	Nodes     []string `json:"nodes,omitempty"`
 	Consumers []string `json:"consumers,omitempty"`
+	Slices    []string `json:"slices,omitempty"`
 }
 
 // PluginConfig holds the arguments of a plugin.

@@ -233,6 +233,7 @@ func (a *anonymiser) slice(s *rest.WorldSlice) {
 	s.Name = a.slices.of(s.Namespace + "/" + s.Name)
 	s.Namespace, s.Consumer = a.namespaces.of(s.Namespace), a.consumers.of(s.Consumer)
 	s.UID, s.Class, s.GrantedIn = a.uids.of(s.UID), a.classes.of(s.Class), a.classes.of(s.GrantedIn)
+	labels(a.values, s.Labels)
 }
 
 func (a *anonymiser) node(n *rest.WorldNode) {
@@ -303,6 +304,7 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 	if p.Spec.Slices != nil {
 		labels(a.values, p.Spec.Slices.NodeLabels)
 		labels(a.values, p.Spec.Slices.NodeSelector)
+		p.Spec.Slices.Filter, p.Spec.Slices.FilterMessage = "", ""
 	}
 	// It is written for consumers to recognize the provider, and decides nothing.
 	p.Spec.Catalog = nil

@@ -107,7 +107,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Policies.Status.OfferedResources>
 		<.Proffer>
 		<.Slices.Asked{}> <.Slices.Class> <.Slices.GrantedBy> <.Slices.GrantedIn> <.Slices.Granted{}>
-		<.Slices.Reclaim> <.Slices.Used{}>
+		<.Slices.Labels{}> <.Slices.Reclaim> <.Slices.Used{}>
 		<.Unavailable{}>
 		<taint.key>
 	`)

@@ -13,7 +13,7 @@ import (
 // and those that it has not answered about.
 const maxRemembered = 20_000
 
-// answers are those of one filter to one policy. T is capacity.Node or offer.Consumer.
+// answers are those of one filter to one policy. T is that of filter.
 type answers[T any] struct {
 	filter *filter[T]
 	policy *plugin.Policy
@@ -116,7 +116,16 @@ func (a *answers[T]) meanwhile(key string) answer {
 	if r, known := a.remembered(key); known {
 		return r.answer
 	}
+	return a.unanswered()
+}
+
+// unanswered and tooLate stand in for an answer that there never was, in an evaluation and in a rehearsal.
+func (a *answers[T]) unanswered() answer {
 	return answer("left out until " + a.filter.caller.name + " answers")
+}
+
+func (a *answers[T]) tooLate() answer {
+	return answer("left out because " + a.filter.caller.name + " has not answered in time")
 }
 
 // ofRehearsal asks without anything that evaluations could feel.
@@ -130,7 +139,7 @@ func (a *answers[T]) ofRehearsal(key string, object *T) answer {
 		r.left = max(0, r.left-time.Since(start))
 	}
 	if !inTime {
-		got = answer("left out because " + c.name + " has not answered in time")
+		got = a.tooLate()
 		r.unanswered[c.name] = struct{}{}
 	}
 	a.store(key, object, got)

@@ -3,7 +3,6 @@ package filters
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -17,11 +16,12 @@ import (
 	"proffer.dev/proffer/plugin"
 )
 
-// Chain has the filters of nodes and of consumers in the order in which they are asked. Basic and
-// Affinity stand for the operator's own checks.
+// Chain has the filters of nodes, of consumers and of slices in the order in which they are asked. Basic
+// and Affinity stand for the operator's own checks.
 type Chain struct {
 	nodes     []link[capacity.Node]
 	consumers []link[offer.Consumer]
+	slices    []link[offer.Request]
 }
 
 // link is one filter of a chain. The filter is nil for Basic and Affinity.
@@ -77,58 +77,65 @@ func anyOf(registered []string) string {
 // Affinity. It has the filters by name.
 func New(
 	order config.Filters, nodes map[string]plugin.NodeFilter, consumers map[string]plugin.ConsumerFilter,
-	late Late, log logr.Logger,
+	requests map[string]plugin.SliceFilter, late Late, log logr.Logger,
 ) *Chain {
 	c := &Chain{}
+	wake := func(string) { late.Wake() }
 	queue := &lateNodes{Late: late, names: map[string]struct{}{}}
-	for _, name := range order.Nodes {
-		l := link[capacity.Node]{name: name}
-		if f := nodes[name]; f != nil {
-			l.filter = &filter[capacity.Node]{
-				caller: &caller{name: name, log: log.WithValues("filter", name)}, late: queue.add, same: (*capacity.Node).Equal,
-				ask: func(p *plugin.Policy, n *capacity.Node) func() (bool, string) {
-					given := nodeOf(n)
-					return func() (bool, string) { return f.Filter(p, given) }
-				},
-			}
-		}
-		c.nodes = append(c.nodes, l)
-	}
-	for _, name := range order.Consumers {
-		l := link[offer.Consumer]{name: name}
-		if f := consumers[name]; f != nil {
-			l.filter = &filter[offer.Consumer]{
-				caller: &caller{name: name, log: log.WithValues("filter", name)}, same: sameConsumer,
-				late: func(string) { late.Wake() },
-				ask: func(p *plugin.Policy, k *offer.Consumer) func() (bool, string) {
-					given := &plugin.Consumer{ClusterID: k.ID, Labels: maps.Clone(k.Labels)}
-					return func() (bool, string) { return f.Filter(p, given) }
-				},
-			}
-		}
-		c.consumers = append(c.consumers, l)
-	}
+	c.nodes = links(order.Nodes, nodes, log, queue.add, (*capacity.Node).Equal,
+		func(f plugin.NodeFilter, p *plugin.Policy, n *capacity.Node) func() (bool, string) {
+			given := nodeOf(n)
+			return func() (bool, string) { return f.Filter(p, given) }
+		})
+	c.consumers = links(order.Consumers, consumers, log, wake, sameConsumer,
+		func(f plugin.ConsumerFilter, p *plugin.Policy, k *offer.Consumer) func() (bool, string) {
+			given := consumerOf(k)
+			return func() (bool, string) { return f.Filter(p, &given) }
+		})
+	c.slices = links(order.Slices, requests, log, wake, (*offer.Request).Equal,
+		func(f plugin.SliceFilter, p *plugin.Policy, r *offer.Request) func() (bool, string) {
+			given := requestOf(r)
+			return func() (bool, string) { return f.Filter(p, given) }
+		})
 	return c
+}
+
+// links returns a part of the chain. F is the interface of its filters in Go.
+func links[T any, F any](
+	order []string, registered map[string]F, log logr.Logger, late func(key string), same func(a, b *T) bool,
+	ask func(f F, p *plugin.Policy, object *T) func() (ok bool, why string),
+) []link[T] {
+	var all []link[T]
+	for _, name := range order {
+		l := link[T]{name: name}
+		if f, ok := registered[name]; ok {
+			l.filter = &filter[T]{
+				caller: &caller{name: name, log: log.WithValues("filter", name)}, late: late, same: same,
+				ask: func(p *plugin.Policy, object *T) func() (bool, string) { return ask(f, p, object) },
+			}
+		}
+		all = append(all, l)
+	}
+	return all
 }
 
 // Names are the names of the filters in Go, each once.
 func (c *Chain) Names() []string {
-	var names []string
 	if c == nil {
 		return nil
 	}
-	for _, l := range c.nodes {
-		if l.filter != nil {
-			names = append(names, l.name)
-		}
-	}
-	for _, l := range c.consumers {
-		if l.filter != nil {
-			names = append(names, l.name)
-		}
-	}
+	names := slices.Concat(namesIn(c.nodes), namesIn(c.consumers), namesIn(c.slices))
 	slices.Sort(names)
 	return slices.Compact(names)
+}
+
+func namesIn[T any](links []link[T]) (names []string) {
+	for _, l := range links {
+		if l.filter != nil {
+			names = append(names, l.name)
+		}
+	}
+	return names
 }
 
 // AddTo puts the filters into a policy that was parsed from the object. It may be called on nil, for
@@ -147,7 +154,12 @@ func (c *Chain) addTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy, r *
 		s.Early, s.Filters = c.nodeFilters(p, parsed.Version, s.Filters, r)
 	}
 	if len(c.consumers) > 0 {
-		parsed.Consumers.Filters = c.consumerFilters(p, parsed.Version, parsed.Consumers.Filters, r)
+		parsed.Consumers.Filters = chained(c.consumers, p, parsed.Version, parsed.Consumers.Filters, r,
+			func(a *answers[offer.Consumer]) offer.ConsumerFilter { return consumerFilter{a} })
+	}
+	if len(c.slices) > 0 {
+		parsed.Slices.Filters = chained(c.slices, p, parsed.Version, parsed.Slices.Filters, r,
+			func(a *answers[offer.Request]) offer.SliceFilter { return sliceFilter{a} })
 	}
 }
 
@@ -168,17 +180,18 @@ func (c *Chain) nodeFilters(
 	return early, rest
 }
 
-func (c *Chain) consumerFilters(
-	p *plugin.Policy, version string, affinity []offer.ConsumerFilter, r *Rehearsal,
-) []offer.ConsumerFilter {
-	var all []offer.ConsumerFilter
-	for _, l := range c.consumers {
+// chained returns the filters of a part of the chain. The affinity are those of the policy.
+func chained[T any, F any](
+	links []link[T], p *plugin.Policy, version string, affinity []F, r *Rehearsal, of func(*answers[T]) F,
+) []F {
+	var all []F
+	for _, l := range links {
 		switch {
 		case l.name == config.FilterBasic:
 		case l.filter == nil:
 			all = append(all, affinity...)
 		default:
-			all = append(all, consumerFilter{l.filter.answersTo(p, version, l.name, r)})
+			all = append(all, of(l.filter.answersTo(p, version, l.name, r)))
 		}
 	}
 	return all
@@ -204,6 +217,9 @@ func (c *Chain) Start(ctx context.Context) error {
 			l.filter.askAgain()
 		}
 		for _, l := range c.consumers {
+			l.filter.askAgain()
+		}
+		for _, l := range c.slices {
 			l.filter.askAgain()
 		}
 	}

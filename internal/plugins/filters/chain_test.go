@@ -15,6 +15,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -49,7 +51,7 @@ func newCluster(t *testing.T, f nodeFunc, order ...string) *cluster {
 		order = []string{config.FilterBasic, config.FilterAffinity, "Custom"}
 	}
 	c := &cluster{t: t, ledger: capacity.NewLedger()}
-	c.Chain = New(config.Filters{Nodes: order}, map[string]plugin.NodeFilter{"Custom": f}, nil,
+	c.Chain = New(config.Filters{Nodes: order}, map[string]plugin.NodeFilter{"Custom": f}, nil, nil,
 		Late{Reconsider: c.ledger.Reconsider, Wake: func() { c.woken.Add(1) }}, logr.Discard())
 	c.policy = c.parsed("gold")
 	return c
@@ -252,7 +254,7 @@ func TestAFilterOfConsumersIsAskedByPolicyAndLabels(t *testing.T) {
 			calls.Add(1)
 			return c.Labels["tier"] == p.Name, "of another tier"
 		})
-		chain := New(config.Filters{Consumers: []string{"Basic", "Custom", "Affinity"}}, nil, map[string]plugin.ConsumerFilter{"Custom": f}, Late{}, logr.Discard())
+		chain := New(config.Filters{Consumers: []string{"Basic", "Custom", "Affinity"}}, nil, map[string]plugin.ConsumerFilter{"Custom": f}, nil, Late{}, logr.Discard())
 		var policies []offer.Policy
 		for _, name := range []string{"gold", "silver"} {
 			p := offer.Policy{Name: name, Class: name, Version: "1", Fixed: capacity.Amounts{capacity.CPU: 1000}}
@@ -273,6 +275,102 @@ func TestAFilterOfConsumersIsAskedByPolicyAndLabels(t *testing.T) {
 		if len(candidates) != 2 || candidates[0].Because != "left out by Custom: of another tier" || calls.Load() != after {
 			t.Errorf("candidates %v after %d more calls", candidates, calls.Load()-after)
 		}
+	})
+}
+
+type sliceFunc func(*plugin.Policy, *plugin.Request) (bool, string)
+
+func (sliceFunc) Name() string { return "Custom" }
+
+func (f sliceFunc) Filter(p *plugin.Policy, r *plugin.Request) (bool, string) { return f(p, r) }
+
+// ownFilter is the filter of a policy. It refuses requests without cpu.
+type ownFilter struct{ offer.SliceFilter }
+
+func (ownFilter) Rule(r *offer.Request) (offer.Ruling, string) {
+	if r.Resources[capacity.CPU] == 0 {
+		return offer.Refused, "no cpu"
+	}
+	return offer.Admitted, ""
+}
+
+func TestAFilterOfSlicesSeesTheRequestAndDecidesInTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var slow atomic.Bool
+		var seen atomic.Pointer[plugin.Request]
+		woken := make(chan struct{}, 1)
+		f := sliceFunc(func(p *plugin.Policy, r *plugin.Request) (bool, string) {
+			if slow.Load() {
+				time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+			}
+			seen.Store(r)
+			if r.Labels["team"] == "panic" {
+				panic("no such team")
+			}
+			return r.Labels["team"] == p.Name, "of another team"
+		})
+		chain := New(config.Filters{Slices: []string{"Basic", "Affinity", "Custom"}}, nil, nil, map[string]plugin.SliceFilter{"Custom": f},
+			Late{Wake: func() { woken <- struct{}{} }}, logr.Discard())
+		p := &offer.Policy{Name: "gold", Class: "gold", Version: "1", Slices: offer.Slices{Filters: []offer.SliceFilter{ownFilter{}}}}
+		chain.AddTo(&v1alpha1.ResourcePolicy{}, p)
+		p.Nodes = &offer.Nodes{Percent: 100}
+		ledger := capacity.NewLedger()
+		terms := offer.NewAllocationInput(offer.Input{
+			Policies: []offer.Policy{*p}, View: ledger.View(offer.Selections([]offer.Policy{*p})), Now: time.Now(),
+			Consumers: []offer.Consumer{{ID: "rome", Labels: map[string]string{"tier": "gold"}}},
+		})
+		rule := func(team string, cpu int64) string {
+			ruling, why := terms.Rule(p, &offer.Request{
+				Key: "tenant/s", Consumer: offer.Consumer{ID: "rome"}, Resources: capacity.Amounts{capacity.CPU: cpu},
+				Labels: map[string]string{"team": team},
+			}, time.Now().Add(-90*time.Second).Unix())
+			return fmt.Sprint(int(ruling), " ", why)
+		}
+		for _, tc := range []struct {
+			team string
+			cpu  int64
+			want string
+		}{
+			{"gold", 0, "1 no cpu"}, {"gold", 2000, "0 "}, {"silver", 2000, "1 left out by Custom: of another team"},
+			{"panic", 2000, "1 left out because Custom panics: no such team"},
+		} {
+			if got := rule(tc.team, tc.cpu); got != tc.want {
+				t.Errorf("team %s: %s, want %s", tc.team, got, tc.want)
+			}
+		}
+		want := &plugin.Request{
+			Consumer:  plugin.Consumer{ClusterID: "rome", Labels: map[string]string{"tier": "gold"}},
+			Namespace: "tenant", Name: "s", Labels: map[string]string{"team": "panic"}, Age: 90 * time.Second,
+			Resources: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		}
+		if diff := cmp.Diff(want, seen.Load()); diff != "" {
+			t.Error(diff)
+		}
+		// While there is no answer, the last one counts. Another edit of the policy has none.
+		slow.Store(true)
+		p.Version = "2"
+		p.Slices.Filters = []offer.SliceFilter{ownFilter{}}
+		chain.AddTo(&v1alpha1.ResourcePolicy{}, p)
+		if got, want := rule("gold", 2000), "2 left out until Custom answers"; got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+		<-woken
+		if got := rule("gold", 2000); got != "0 " {
+			t.Error(got)
+		}
+		if names := chain.Names(); len(names) != 1 || names[0] != "Custom" {
+			t.Errorf("filters %v", names)
+		}
+		r := chain.Rehearse()
+		r.left = time.Second
+		all := r.Policies([]table.Policy{{Name: "gold", Parsed: p}})
+		if got := fmt.Sprint(all[0].Parsed.Slices.Filters[1].Rule(&offer.Request{Key: "tenant/other", Resources: capacity.Amounts{"cpu": 1}})); got != "2left out because Custom has not answered in time" {
+			t.Error(got)
+		}
+		if got := fmt.Sprint(r.Unanswered()); got != "[Custom]" {
+			t.Error(got)
+		}
+		time.Sleep(5 * time.Minute) //nolint:forbidigo // in a bubble, until the filter has answered
 	})
 }
 

@@ -14,7 +14,7 @@ import (
 	"proffer.dev/proffer/plugin"
 )
 
-// filter is one filter in Go. T is capacity.Node or offer.Consumer.
+// filter is one filter in Go. T is capacity.Node, offer.Consumer or offer.Request.
 type filter[T any] struct {
 	caller *caller
 	// late takes the key of an object of which an answer has arrived late, or has changed.
@@ -110,19 +110,51 @@ func (f consumerFilter) Admits(c offer.Consumer) (ok bool, why string) {
 	return a == "", string(a)
 }
 
+// sliceFilter implements offer.SliceFilter.
+type sliceFilter struct{ *answers[offer.Request] }
+
+// Rule implements offer.SliceFilter.
+func (f sliceFilter) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
+	switch a := f.of(r.Key, r); a {
+	case "":
+		return offer.Admitted, ""
+	case f.unanswered(), f.tooLate():
+		return offer.Undecided, string(a)
+	default:
+		return offer.Refused, string(a)
+	}
+}
+
 func sameConsumer(a, b *offer.Consumer) bool { return a.ID == b.ID && maps.Equal(a.Labels, b.Labels) }
+
+func consumerOf(c *offer.Consumer) plugin.Consumer {
+	return plugin.Consumer{ClusterID: c.ID, Labels: maps.Clone(c.Labels)}
+}
+
+func requestOf(r *offer.Request) *plugin.Request {
+	out := &plugin.Request{
+		Consumer: consumerOf(&r.Consumer), Labels: maps.Clone(r.Labels), Age: r.Age, Resources: listOf(r.Resources),
+	}
+	out.Namespace, out.Name, _ = strings.Cut(r.Key, "/")
+	return out
+}
+
+func listOf(amounts capacity.Amounts) corev1.ResourceList {
+	list := make(corev1.ResourceList, len(amounts))
+	for name, amount := range amounts {
+		list[corev1.ResourceName(name)] = quantity.Of(name, amount)
+	}
+	return list
+}
 
 // nodeOf converts a node. A filter that changes it, which it must not, changes nothing of the ledger.
 func nodeOf(n *capacity.Node) *plugin.Node {
 	out := &plugin.Node{
 		Name: n.Name, Labels: maps.Clone(n.Labels), Ready: n.State == capacity.Ready, Cordoned: n.State == capacity.Cordoned,
-		Allocatable: make(corev1.ResourceList, len(n.Allocatable)),
+		Allocatable: listOf(n.Allocatable),
 	}
 	for _, t := range n.Taints {
 		out.Taints = append(out.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
-	}
-	for name, amount := range n.Allocatable {
-		out.Allocatable[corev1.ResourceName(name)] = quantity.Of(name, amount)
 	}
 	return out
 }

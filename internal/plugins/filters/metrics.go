@@ -12,7 +12,7 @@ var (
 			"admitted, left_out, panic or contradiction.",
 		[]string{"filter", "of", "result"}, nil)
 	unansweredDesc = prometheus.NewDesc("proffer_filter_unanswered",
-		"Number of nodes or consumers of a policy that a filter in Go has not answered in time.",
+		"Number of nodes, consumers or slices of a policy that a filter in Go has not answered in time.",
 		[]string{"filter", "of"}, nil)
 	callDesc = prometheus.NewDesc("proffer_filter_call_seconds",
 		"How long the present call of a filter in Go has taken, 0 if there is none.", []string{"filter", "of"}, nil)
@@ -32,6 +32,9 @@ func (c *Chain) Collect(ch chan<- prometheus.Metric) {
 	}
 	for _, l := range c.consumers {
 		l.filter.collect(ch, "consumers")
+	}
+	for _, l := range c.slices {
+		l.filter.collect(ch, "slices")
 	}
 }
 

@@ -76,7 +76,7 @@ func TestAFilterThatChangesWhatItIsGivenChangesNothingElse(t *testing.T) {
 				tamper(k.Labels, p)
 				return true, ""
 			}),
-		}, Late{Wake: func() {}}, logr.Discard()).consumers
+		}, nil, Late{Wake: func() {}}, logr.Discard()).consumers
 		object := &v1alpha1.ResourcePolicy{}
 		object.Spec.Consumers = &v1alpha1.Consumers{Selector: metav1.SetAsLabelSelector(map[string]string{"tier": "gold"})}
 		parsed := &offer.Policy{Name: "gold", Version: "1", Nodes: &offer.Nodes{Percent: 100}}

@@ -56,6 +56,12 @@ func (r *Rehearsal) Policies(all []table.Policy) []table.Policy {
 				parsed.Consumers.Filters[k] = consumerFilter{rehearsed(own.answers, r)}
 			}
 		}
+		parsed.Slices.Filters = slices.Clone(parsed.Slices.Filters)
+		for k, f := range parsed.Slices.Filters {
+			if own, ok := f.(sliceFilter); ok {
+				parsed.Slices.Filters[k] = sliceFilter{rehearsed(own.answers, r)}
+			}
+		}
 		all[i].Parsed = &parsed
 	}
 	return all

@@ -11,9 +11,9 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// maxClassNames bounds each list of class names in spec.slices, and maxLabels each map of labels there, as
-// the CRD does.
-const maxClassNames, maxLabels = 64, 64
+// maxClassNames bounds each list of class names in spec.slices, maxLabels each map of labels there, and
+// maxMessage the filterMessage in bytes, as the CRD does.
+const maxClassNames, maxLabels, maxMessage = 64, 64, 1024
 
 // checkBounds refuses a change that could take much longer to rehearse than others, or of which the
 // answer could be much longer. The API server has not checked the policies.
@@ -77,7 +77,11 @@ func (s *sizes) addPolicy(spec *v1alpha1.ResourcePolicySpec) error {
 	}
 	if of := spec.Slices; of != nil {
 		amounts = append(amounts, of.Defaults)
-		if err := atMost(len(of.NodeLabels)+len(of.NodeSelector), 2*maxLabels, "labels in slices"); err != nil {
+		s.addFilter(of.Filter)
+		if err := cmp.Or(
+			atMost(len(of.NodeLabels)+len(of.NodeSelector), 2*maxLabels, "labels in slices"),
+			atMost(len(of.FilterMessage), maxMessage, "bytes in slices.filterMessage"),
+		); err != nil {
 			return err
 		}
 		for _, names := range [][]v1alpha1.ClassName{of.StorageClasses, of.IngressClasses, of.LoadBalancerClasses} {

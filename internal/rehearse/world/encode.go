@@ -216,7 +216,7 @@ func levelsOf(levels map[string]capacity.Amounts) map[string]rest.Amounts {
 func sliceObject(s *table.DecidedSlice) rest.WorldSlice {
 	return rest.WorldSlice{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Consumer: s.Consumer, Class: s.Class,
-		Created: time.Unix(s.Created, 0).UTC(), Asked: Amounts(s.Request), Accepted: s.Slice.Granted != nil,
+		Created: time.Unix(s.Created, 0).UTC(), Asked: Amounts(s.Request), Labels: s.Labels, Accepted: s.Slice.Granted != nil,
 		Granted: Amounts(s.Slice.Granted), Used: Amounts(s.Used), GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn,
 		Reclaim: reclaimText(s.Reclaim), Fixed: s.Pinned, Frozen: s.Frozen, Invalid: s.Invalid,
 	}

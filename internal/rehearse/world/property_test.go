@@ -191,6 +191,9 @@ func anyPolicy(t *rapid.T) *v1alpha1.ResourcePolicy {
 	return kubetest.Policy(fmt.Sprint("p", rapid.IntRange(0, 3).Draw(t, "policy")), func(s *v1alpha1.ResourcePolicySpec) {
 		zone := kubetest.Matching(map[string]string{"zone": anyZone.Draw(t, "zone")})
 		s.Class = rapid.SampledFrom([]string{"", "gold"}).Draw(t, "class")
+		if s.Class != "" && rapid.IntRange(0, 2).Draw(t, "filtered") == 0 {
+			s.Slices = &v1alpha1.Slices{Filter: "request.labels.team == 'a'"}
+		}
 		s.Priority = rapid.Int32Range(0, 1).Draw(t, "priority")
 		s.UpdateThresholdPercent = new(rapid.SampledFrom([]int32{0, 5, 20}).Draw(t, "threshold"))
 		s.Reclaim = rapid.SampledFrom([]v1alpha1.Reclaim{"", v1alpha1.ReclaimEvict, v1alpha1.ReclaimRetain}).Draw(t, "reclaim")
@@ -251,6 +254,7 @@ func anySlices(t *rapid.T) (all []grant.Slice) {
 		all = append(all, grant.Slice{
 			Key: fmt.Sprint("s", i), Consumer: anyID.Draw(t, "asks"), Class: "gold", Created: int64(i),
 			Request: rapid.MapOfN(rapid.SampledFrom([]string{"cpu", "memory", "pods"}), rapid.Int64Range(0, 20_000), 1, 3).Draw(t, "request"),
+			Labels:  map[string]string{"team": rapid.SampledFrom([]string{"a", "b"}).Draw(t, "team")},
 		})
 	}
 	return all
