@@ -36,7 +36,7 @@ const (
 	MaxSelectorTerms = 4096
 	// MaxFilters bounds the different filters in all of Change.Apply: each is evaluated on every node, slice or
 	// consumer.
-	MaxFilters = 2
+	MaxFilters = 3
 	// MaxChangeResources bounds the different resources that a Change names.
 	MaxChangeResources = 32
 	// MaxAddedNodes bounds the sum of AddedNodes.Count, and MaxAddedKinds the length of Change.AddNodes.

@@ -334,8 +334,8 @@ func TestAChangeBeyondItsBoundsIsRefused(t *testing.T) {
 		beyond  func(*rest.Change)
 	}{
 		{"there are 33 policies: write at most 32", func(c *rest.Change) { c.Apply = append(c.Apply, *kubetest.Policy("more")) }},
-		{"there are 3 different filters: write at most 2", func(c *rest.Change) {
-			for i := range 3 {
+		{"there are 4 different filters: write at most 3", func(c *rest.Change) {
+			for i := range 4 {
 				c.Apply[i].Spec.Offer.Nodes = &v1alpha1.Nodes{Filter: fmt.Sprintf("node.name != '%d'", i)}
 			}
 		}},
