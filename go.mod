@@ -3,6 +3,7 @@ module proffer.dev/proffer
 go 1.26.0
 
 require (
+	github.com/go-json-experiment/json v1.27.2
 	github.com/go-logr/logr v1.4.4
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/google/cel-go v0.29.2

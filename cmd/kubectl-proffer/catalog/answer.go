@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
 // The bounds of texts of a provider, in bytes. They are those of the CRD, or less where nobody would
@@ -34,11 +35,11 @@ const (
 func (p *Provider) read(answer io.Reader, now func() time.Time) error {
 	limited := &io.LimitedReader{R: answer, N: maxAnswer}
 	seen, left, first := map[string]bool{}, 0, error(nil)
-	err := eachItem(json.NewDecoder(limited), func(n int, item json.RawMessage) error {
-		if n >= maxOffers {
+	err := eachItem(jsonstream.NewUnbounded(limited), func(item *json.RawMessage) error {
+		if left+len(p.Offers) >= maxOffers {
 			return errTooMany
 		}
-		e, err := parse(item, now())
+		e, err := parse(*item, now())
 		if err == nil && seen[e.Class] {
 			err = fmt.Errorf("%s is there twice", e.Class)
 		}
@@ -74,52 +75,20 @@ func (p *Provider) read(answer io.Reader, now func() time.Time) error {
 var errTooMany = errors.New("too many items")
 
 // eachItem calls item for each element of the member items of a list. It keeps one element at a time.
-func eachItem(d *json.Decoder, item func(n int, text json.RawMessage) error) error {
-	if err := delimiter(d, '{'); err != nil {
-		return err
-	}
+func eachItem(r *jsonstream.Reader, item func(text *json.RawMessage) error) error {
 	found := false
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return err
-		}
+	err := r.Object(func(key string) error {
 		if key != "items" || found {
-			if err := d.Decode(new(json.RawMessage)); err != nil {
-				return err
-			}
-			continue
+			return nil
 		}
 		found = true
-		if err := delimiter(d, '['); err != nil {
+		if err := r.Expect(jsonstream.Array); err != nil {
 			return err
 		}
-		for n := 0; d.More(); n++ {
-			var text json.RawMessage
-			if err := d.Decode(&text); err != nil {
-				return err
-			}
-			if err := item(n, text); err != nil {
-				return err
-			}
-		}
-		if err := delimiter(d, ']'); err != nil {
-			return err
-		}
-	}
-	if !found {
+		return jsonstream.List(r, item)
+	})
+	if err == nil && !found {
 		return errors.New("it has no items")
-	}
-	return delimiter(d, '}')
-}
-
-func delimiter(d *json.Decoder, want json.Delim) error {
-	got, err := d.Token()
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	if err == nil && got != want {
-		return fmt.Errorf("it has %.20v where %v should be", got, want)
 	}
 	return err
 }

@@ -11,11 +11,13 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/visible"
 )
 
@@ -37,7 +39,9 @@ func Anonymise(out io.Writer, in io.Reader) error {
 		of.known[""] = ""
 	}
 	a.classes.known[liqoClass] = liqoClass
-	return a.world(out, json.NewDecoder(in))
+	// What visible.JSON escapes stays escaped.
+	encoder := jsontext.NewEncoder(out, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true))
+	return a.world(encoder, jsonstream.NewUnbounded(in))
 }
 
 // names are the replacements of one kind of name.
@@ -73,37 +77,26 @@ type anonymiser struct {
 }
 
 // world copies the fields of the top object, the lists element by element.
-func (a *anonymiser) world(out io.Writer, in *json.Decoder) error {
-	if err := expect(in, json.Delim('{')); err != nil {
+func (a *anonymiser) world(out *jsontext.Encoder, in *jsonstream.Reader) error {
+	if err := out.WriteToken(jsontext.BeginObject); err != nil {
 		return err
 	}
-	separator := "{"
-	for in.More() {
-		token, err := in.Token()
-		if err != nil {
+	err := in.Object(func(field string) error {
+		if err := out.WriteToken(jsontext.String(field)); err != nil {
 			return err
 		}
-		field, _ := token.(string)
-		if err := write(out, separator+strconv.Quote(field)+":"); err != nil {
-			return err
-		}
-		separator = ","
 		if err := a.field(out, in, field); err != nil {
 			return fmt.Errorf("%s: %w", field, err)
 		}
-	}
-	if err := expect(in, json.Delim('}')); err != nil {
+		return nil
+	})
+	if err != nil {
 		return err
 	}
-	if separator == "{" {
-		separator = "{}"
-	} else {
-		separator = "}"
-	}
-	return write(out, separator+"\n")
+	return out.WriteToken(jsontext.EndObject)
 }
 
-func (a *anonymiser) field(out io.Writer, in *json.Decoder, field string) error {
+func (a *anonymiser) field(out *jsontext.Encoder, in *jsonstream.Reader, field string) error {
 	switch field {
 	case "policies":
 		return list(out, in, a.policy)
@@ -129,14 +122,13 @@ func (a *anonymiser) field(out io.Writer, in *json.Decoder, field string) error 
 		for policy, problem := range problems {
 			problems[policy] = withoutNames(problem)
 		}
-		return json.NewEncoder(out).Encode(problems)
+		return encode(out, problems)
 	case "version", "revision", "time", "proffer", "filters", "levels":
 		var value json.RawMessage
 		if err := in.Decode(&value); err != nil {
 			return err
 		}
-		_, err := out.Write(value)
-		return err
+		return encode(out, value)
 	default:
 		// It may hold names.
 		return errors.New("a newer operator serves this field: use the version of the plugin that fits the operator")
@@ -144,58 +136,31 @@ func (a *anonymiser) field(out io.Writer, in *json.Decoder, field string) error 
 }
 
 // list copies a list, with each element changed. A list may be null.
-func list[T any](out io.Writer, in *json.Decoder, change func(*T)) error {
-	token, err := in.Token()
+func list[T any](out *jsontext.Encoder, in *jsonstream.Reader, change func(*T)) error {
+	if kind, err := in.Kind(); err != nil {
+		return err
+	} else if kind == jsontext.KindNull {
+		return out.WriteToken(jsontext.Null)
+	}
+	if err := out.WriteToken(jsontext.BeginArray); err != nil {
+		return err
+	}
+	err := jsonstream.List(in, func(element *T) error {
+		change(element)
+		return encode(out, element)
+	})
 	if err != nil {
 		return err
 	}
-	if token == nil {
-		return write(out, "null")
-	}
-	if token != json.Delim('[') {
-		return fmt.Errorf("%v is no list", token)
-	}
-	separator := "["
-	for in.More() {
-		var element T
-		if err := in.Decode(&element); err != nil {
-			return err
-		}
-		change(&element)
-		text, err := json.Marshal(element)
-		if err != nil {
-			return err
-		}
-		if err := write(out, separator+string(visible.JSON(text))); err != nil {
-			return err
-		}
-		separator = ","
-	}
-	if separator == "[" {
-		separator = "[]"
-	} else {
-		separator = "]"
-	}
-	if err := write(out, separator); err != nil {
-		return err
-	}
-	return expect(in, json.Delim(']'))
+	return out.WriteToken(jsontext.EndArray)
 }
 
-func expect(in *json.Decoder, want json.Delim) error {
-	token, err := in.Token()
+func encode(out *jsontext.Encoder, value any) error {
+	text, err := json.Marshal(value)
 	if err != nil {
 		return err
 	}
-	if token != want {
-		return fmt.Errorf("got %v, want %v", token, want)
-	}
-	return nil
-}
-
-func write(out io.Writer, text string) error {
-	_, err := io.WriteString(out, text)
-	return err
+	return out.WriteValue(visible.JSON(text))
 }
 
 func (a *anonymiser) consumer(c *rest.WorldConsumer) {

@@ -128,8 +128,8 @@ func TestASnapshotThatIsCutOrUnknownIsAnError(t *testing.T) {
 		`{"version":1,"consumers":[{"clusterID":"a"}`: "consumers: ",
 		`{"version":1`:                   "EOF",
 		`{"version":1,"secrets":["x"]}`:  "secrets: a newer operator serves this field",
-		`{"version":1,"nodes":"worker"}`: "nodes: worker is no list",
-		`[]`:                             "got [, want {",
+		`{"version":1,"nodes":"worker"}`: "nodes: it has string where [ should be",
+		`[]`:                             "it has [ where { should be",
 	} {
 		err := Anonymise(io.Discard, strings.NewReader(text))
 		if err == nil || !strings.Contains(err.Error(), want) {

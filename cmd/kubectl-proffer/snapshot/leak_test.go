@@ -106,7 +106,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Policies.Status.Conditions.Status> <.Policies.Status.Conditions.Type>
 		<.Policies.Status.OfferedResources>
 		<.Proffer>
-		<.Slices.Asked{}> <.Slices.Class> <.Slices.GrantedBy> <.Slices.GrantedIn> <.Slices.Granted{}>
+		<.Slices.Asked{}> <.Slices.GrantedBy> <.Slices.Granted{}>
 		<.Slices.Labels{}> <.Slices.Reclaim> <.Slices.Used{}>
 		<.Unavailable{}>
 		<taint.key>

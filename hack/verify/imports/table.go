@@ -120,6 +120,7 @@ var table = []rule{
 	{
 		place: "internal/rehearse/world", may: append([]string{
 			"api", "controllers/policy", "internal/rehearse", "internal/table", "internal/quantity", "internal/source/nodes",
+			"internal/kube/jsonstream",
 			"internal/visible",
 		}, core...),
 		never: kubernetes, tests: []string{"internal/engine", "internal/debounce"}, why: edge,

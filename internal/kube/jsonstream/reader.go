@@ -1,9 +1,6 @@
 // Package jsonstream reads JSON while it arrives, and keeps only what its caller asks for. The
 // caller names the most memory that a value, key or string may take, whatever its size on the wire.
 // So the package can read objects that others may fill without a bound.
-//
-// It checks the syntax of what it keeps, but not of what it skips: its input is the response of an
-// API server.
 package jsonstream
 
 import (
@@ -13,83 +10,138 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"unicode/utf8"
 
+	"github.com/go-json-experiment/json/jsontext"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 const (
 	// MaxKey is how many bytes of a key are kept.
 	MaxKey = 512
-	// maxDepth bounds the nesting of values that are read member by member. What is skipped may
-	// nest to any depth.
+	// maxDepth bounds the nesting of values that are read member by member.
 	maxDepth = 64
 	// chunk is how much is read at a time.
 	chunk = 64 << 10
 )
 
 // Kind is the kind of a JSON value.
-type Kind int
+type Kind = jsontext.Kind
 
-// The kinds of JSON values.
+// The kinds of JSON values that callers distinguish.
 const (
-	Invalid Kind = iota
-	Object
-	Array
-	String
-	Number
-	Bool
-	Null
+	Object = jsontext.KindBeginObject
+	Array  = jsontext.KindBeginArray
+	String = jsontext.KindString
 )
+
+// lenient accepts what encoding/json accepts. Without it, the names of all members would be kept.
+var lenient = []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 
 // Reader reads one JSON value after another. It is for one goroutine.
 type Reader struct {
-	in    *bufio.Reader
-	depth int
-	// values counts the values that have been read to their end.
-	values int
-	text   []byte
+	// Strict makes Decode refuse fields that its result does not have.
+	Strict bool
+
+	in   *jsontext.Decoder
+	text []byte
 }
 
-// NewReader returns a Reader. It may read beyond the end of a value.
+// NewReader returns a Reader of input that others may fill without a bound. Longer texts than
+// maxText are cut, which Decode would not notice. It may read beyond the end of a value.
 func NewReader(from io.Reader) *Reader {
-	return &Reader{in: bufio.NewReaderSize(from, chunk)}
+	return NewUnbounded(&clipper{from: bufio.NewReaderSize(from, chunk)})
+}
+
+// NewUnbounded returns a Reader that keeps texts and elements whole. The caller bounds the input.
+func NewUnbounded(from io.Reader) *Reader {
+	return &Reader{in: jsontext.NewDecoder(from, lenient...)}
 }
 
 // Kind returns the kind of the next value without consuming it. At the end of the stream the error
 // is io.EOF.
 func (r *Reader) Kind() (Kind, error) {
-	c, err := r.peek()
-	if err != nil {
-		return Invalid, err
+	if kind := r.in.PeekKind(); kind != jsontext.KindInvalid {
+		return kind, nil
 	}
+	_, err := r.token()
+	return jsontext.KindInvalid, err
+}
+
+func (r *Reader) token() (jsontext.Token, error) {
+	token, err := r.in.ReadToken()
+	return token, plain(err)
+}
+
+// plain returns io.ErrUnexpectedEOF unwrapped: the watches of client-go compare it by identity.
+func plain(err error) error {
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// Expect returns an error if the next value is of another kind.
+func (r *Reader) Expect(want Kind) error {
+	kind, err := r.Kind()
 	switch {
-	case c == '{':
-		return Object, nil
-	case c == '[':
-		return Array, nil
-	case c == '"':
-		return String, nil
-	case c == '-' || '0' <= c && c <= '9':
-		return Number, nil
-	case c == 't' || c == 'f':
-		return Bool, nil
-	case c == 'n':
-		return Null, nil
+	case errors.Is(err, io.EOF):
+		return io.ErrUnexpectedEOF
+	case err == nil && kind != want:
+		return fmt.Errorf("it has %v where %v should be", kind, want)
 	}
-	return Invalid, fmt.Errorf("%q does not start a JSON value", c)
+	return err
+}
+
+// Object is Members for a value that must be an object.
+func (r *Reader) Object(member func(key string) error) error {
+	if err := r.Expect(Object); err != nil {
+		return err
+	}
+	_, err := r.Members(member)
+	return err
+}
+
+// List decodes each element of an array. Null is an empty array, any other value an error.
+func List[T any](r *Reader, each func(*T) error) error {
+	if r.in.PeekKind() == jsontext.KindNull {
+		return r.Skip()
+	}
+	if err := r.Expect(Array); err != nil {
+		return err
+	}
+	_, err := r.Elements(func() error {
+		var element T
+		if err := r.Decode(&element); err != nil {
+			return err
+		}
+		return each(&element)
+	})
+	return err
+}
+
+// Decode decodes the next value as json.Unmarshal does.
+func (r *Reader) Decode(into any) error {
+	text, err := r.in.ReadValue()
+	if err != nil {
+		return plain(err)
+	}
+	if !r.Strict {
+		return json.Unmarshal(text, into)
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
 }
 
 // Members reads an object. It calls member with each key, of which at most MaxKey bytes are kept; a
 // value that member does not read is skipped. Any other value than an object is skipped, and the
 // result is false.
 func (r *Reader) Members(member func(key string) error) (isObject bool, err error) {
-	return r.each(Object, '}', func() error {
+	return r.each(Object, func() error {
 		key, _, err := r.String(MaxKey)
 		if err != nil {
-			return err
-		}
-		if err := r.take(':'); err != nil {
 			return err
 		}
 		return r.orSkip(func() error { return member(key) })
@@ -99,20 +151,20 @@ func (r *Reader) Members(member func(key string) error) (isObject bool, err erro
 // Elements reads an array. It calls element before each element, which is skipped if the function
 // does not read it. Any other value than an array is skipped, and the result is false.
 func (r *Reader) Elements(element func() error) (isArray bool, err error) {
-	return r.each(Array, ']', func() error { return r.orSkip(element) })
+	return r.each(Array, func() error { return r.orSkip(element) })
 }
 
 // orSkip skips the next value unless read has read it.
 func (r *Reader) orSkip(read func() error) error {
-	before := r.values
-	if err := read(); err != nil || r.values > before {
+	before := r.in.InputOffset()
+	if err := read(); err != nil || r.in.InputOffset() > before {
 		return err
 	}
 	return r.Skip()
 }
 
 // each calls one for each item between two brackets.
-func (r *Reader) each(want Kind, end byte, one func() error) (bool, error) {
+func (r *Reader) each(want Kind, one func() error) (bool, error) {
 	kind, err := r.Kind()
 	if err != nil {
 		return false, err
@@ -120,229 +172,76 @@ func (r *Reader) each(want Kind, end byte, one func() error) (bool, error) {
 	if kind != want {
 		return false, r.Skip()
 	}
-	if r.depth++; r.depth > maxDepth {
+	if r.in.StackDepth() >= maxDepth {
 		return true, fmt.Errorf("JSON nests deeper than %d", maxDepth)
 	}
-	defer func() { r.depth-- }()
-	if _, err := r.in.Discard(1); err != nil {
+	if _, err := r.token(); err != nil {
 		return true, err
 	}
-	for first := true; ; first = false {
-		c, err := r.peek()
+	for {
+		kind, err := r.Kind()
 		if err != nil {
-			return true, noEOF(err)
-		}
-		if c == end {
-			r.values++
-			_, err := r.in.Discard(1)
 			return true, err
 		}
-		if !first {
-			if err := r.take(','); err != nil {
-				return true, err
-			}
+		if kind == jsontext.KindEndObject || kind == jsontext.KindEndArray {
+			_, err := r.token()
+			return true, err
 		}
 		if err := one(); err != nil {
-			return true, noEOF(err)
+			return true, err
 		}
 	}
 }
 
 // Skip reads the next value and keeps nothing of it.
-func (r *Reader) Skip() error {
-	return r.scan(func([]byte) {})
-}
+func (r *Reader) Skip() error { return plain(r.in.SkipValue()) }
 
 // String reads a string, of which it keeps at most this many bytes, and reports whether it was cut.
 // It is an error if the next value is not a string.
 func (r *Reader) String(most int) (text string, cut bool, err error) {
-	kind, err := r.Kind()
+	token, err := r.token()
 	if err != nil {
 		return "", false, err
 	}
-	if kind != String {
+	if token.Kind() != String {
 		return "", false, errors.New("JSON lacks a string that is required")
 	}
-	// An escaped character takes six bytes, and at least one when decoded.
-	raw, whole, err := r.raw(6*most + len(`""`))
-	if err != nil {
-		return "", false, err
-	}
-	if !whole {
-		raw = append(withoutHalf(raw), '"')
-	}
-	if plain := raw[1 : len(raw)-1]; len(plain) <= most && utf8.Valid(plain) && bytes.IndexByte(plain, '\\') < 0 {
-		return string(plain), !whole, nil
-	}
-	if err := json.Unmarshal(raw, &text); err != nil {
-		return "", false, fmt.Errorf("reading a text: %w", err)
-	}
+	text = token.String()
 	if len(text) <= most {
-		return text, !whole, nil
+		return text, false, nil
 	}
 	for most > 0 && !utf8.RuneStart(text[most]) {
 		most--
 	}
 	// A copy, so that the rest can be freed.
-	return string(append([]byte(nil), text[:most]...)), true, nil
-}
-
-// withoutHalf drops an incomplete escape sequence from the end of a string that was cut.
-func withoutHalf(raw []byte) []byte {
-	for at := 1; at < len(raw); at++ { // After the quotation mark.
-		if raw[at] != '\\' {
-			continue
-		}
-		length := 2
-		if at+1 < len(raw) && raw[at+1] == 'u' {
-			length = 6
-		}
-		if at+length > len(raw) {
-			return raw[:at]
-		}
-		at += length - 1
-	}
-	return raw
+	return strings.Clone(text[:most]), true, nil
 }
 
 // Value reads a value of at most this many bytes of JSON as nil, a bool, an int64, a float64, a
 // string, a []any or a map[string]any. A larger one is skipped, and whole is false.
 func (r *Reader) Value(most int) (value any, whole bool, err error) {
-	raw, whole, err := r.raw(most)
-	if err != nil || !whole {
-		return nil, false, err
+	depth, kept := r.in.StackDepth(), bytes.NewBuffer(r.text[:0])
+	out := jsontext.NewEncoder(kept, lenient...)
+	for whole = true; ; {
+		token, err := r.token()
+		if err != nil {
+			return nil, false, err
+		}
+		if whole = whole && r.in.StackDepth() < maxNesting; whole {
+			if err := out.WriteToken(token); err != nil {
+				return nil, false, err
+			}
+			whole = out.OutputOffset() <= int64(most)+1 // The encoder adds a newline.
+		}
+		if r.in.StackDepth() == depth {
+			break
+		}
 	}
-	if err := utiljson.Unmarshal(raw, &value); err != nil {
+	if r.text = kept.Bytes(); !whole {
+		return nil, false, nil
+	}
+	if err := utiljson.Unmarshal(r.text, &value); err != nil {
 		return nil, false, fmt.Errorf("reading a value: %w", err)
 	}
 	return value, true, nil
-}
-
-// raw reads a value, and returns at most this many bytes of it, which the next read overwrites.
-func (r *Reader) raw(most int) (raw []byte, whole bool, err error) {
-	r.text, whole = r.text[:0], true
-	err = r.scan(func(part []byte) {
-		if left := most - len(r.text); len(part) > left {
-			part, whole = part[:left], false
-		}
-		r.text = append(r.text, part...)
-	})
-	return r.text, whole, err
-}
-
-// scan reads the next value to its end, and passes on each part as it arrives.
-func (r *Reader) scan(take func(part []byte)) error {
-	if _, err := r.Kind(); err != nil {
-		return err
-	}
-	var s scanner
-	for {
-		part, err := r.in.Peek(max(1, r.in.Buffered()))
-		if err != nil {
-			if s.scalar && errors.Is(err, io.EOF) {
-				r.values++
-				return nil
-			}
-			return noEOF(err)
-		}
-		n, over := s.scan(part)
-		take(part[:n])
-		if _, err := r.in.Discard(n); err != nil {
-			return err
-		}
-		if over {
-			r.values++
-			return nil
-		}
-	}
-}
-
-// scanner finds the end of a value.
-type scanner struct {
-	begun, scalar, inText, escaped bool
-	depth                          int
-}
-
-// scan returns how many of the bytes belong to the value, and whether it ends with them.
-func (s *scanner) scan(part []byte) (n int, over bool) {
-	for n < len(part) {
-		if s.inText {
-			if s.escaped {
-				s.escaped = false
-				n++
-				continue
-			}
-			next := bytes.IndexAny(part[n:], `"\`)
-			if next < 0 {
-				return len(part), false
-			}
-			n += next + 1
-			if s.escaped = part[n-1] == '\\'; s.escaped {
-				continue
-			}
-			if s.inText = false; s.depth == 0 {
-				return n, true
-			}
-			continue
-		}
-		c := part[n]
-		switch {
-		case c == '"':
-			s.inText = true
-		case c == '{' || c == '[':
-			s.depth++
-		case c == '}' || c == ']':
-			if s.scalar {
-				return n, true
-			}
-			if s.depth--; s.depth == 0 {
-				return n + 1, true
-			}
-		case s.scalar && (c == ',' || isSpace(c)):
-			return n, true
-		case !s.begun:
-			s.scalar = true
-		}
-		s.begun = true
-		n++
-	}
-	return n, false
-}
-
-// peek returns the next byte that is not space, without consuming it.
-func (r *Reader) peek() (byte, error) {
-	for {
-		next, err := r.in.Peek(1)
-		if err != nil {
-			return 0, err
-		}
-		if !isSpace(next[0]) {
-			return next[0], nil
-		}
-		if _, err := r.in.Discard(1); err != nil {
-			return 0, err
-		}
-	}
-}
-
-func (r *Reader) take(want byte) error {
-	c, err := r.peek()
-	if err != nil {
-		return noEOF(err)
-	}
-	if c != want {
-		return fmt.Errorf("JSON has %q, want %q", c, want)
-	}
-	_, err = r.in.Discard(1)
-	return err
-}
-
-func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
-
-// noEOF returns the error of an unexpected end in place of io.EOF.
-func noEOF(err error) error {
-	if errors.Is(err, io.EOF) {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }

@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/table"
@@ -27,12 +28,12 @@ const newUID = "new"
 // are too long before it has read all of them: an empty policy takes much more memory than its text.
 func DecodeChange(r io.Reader) (*rest.Change, error) {
 	c := &rest.Change{}
-	d := json.NewDecoder(r)
-	d.DisallowUnknownFields()
+	d := jsonstream.NewUnbounded(r)
+	d.Strict = true
 	err := object(d, func(name string) error {
 		switch name {
 		case "apply":
-			return list(d, func(p *appliedPolicy) error {
+			return jsonstream.List(d, func(p *appliedPolicy) error {
 				c.Apply = append(c.Apply, v1alpha1.ResourcePolicy{TypeMeta: p.TypeMeta, ObjectMeta: p.ObjectMeta, Spec: p.Spec})
 				return atMost(len(c.Apply), rest.MaxApplied, "policies")
 			})
@@ -41,7 +42,7 @@ func DecodeChange(r io.Reader) (*rest.Change, error) {
 		case "drain":
 			return d.Decode(&c.Drain)
 		case "addNodes":
-			return list(d, func(n *rest.AddedNodes) error {
+			return jsonstream.List(d, func(n *rest.AddedNodes) error {
 				c.AddNodes = append(c.AddNodes, *n)
 				return atMost(len(c.AddNodes), rest.MaxAddedKinds, "kinds of nodes")
 			})
@@ -51,7 +52,7 @@ func DecodeChange(r io.Reader) (*rest.Change, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading the change: %w", err)
 	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+	if _, err := d.Kind(); !errors.Is(err, io.EOF) {
 		return nil, errors.New("reading the change: write one JSON object and nothing after it")
 	}
 	return c, nil

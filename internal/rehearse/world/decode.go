@@ -1,7 +1,6 @@
 package world
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,6 +15,7 @@ import (
 	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/table"
@@ -24,7 +24,7 @@ import (
 // Decode reads a rest.World element by element. What it says of the evaluation is in the second result.
 func Decode(from io.Reader) (*rehearse.World, rest.Evaluated, error) {
 	d := decoder{
-		json: json.NewDecoder(from), ledger: capacity.NewLedger(), answers: answers{},
+		json: jsonstream.NewUnbounded(from), ledger: capacity.NewLedger(), answers: answers{},
 		entries: map[string]*offer.Entry{}, departed: map[string]offer.Departed{},
 	}
 	if err := d.read(); err != nil {
@@ -35,7 +35,7 @@ func Decode(from io.Reader) (*rehearse.World, rest.Evaluated, error) {
 
 // decoder collects a world.
 type decoder struct {
-	json    *json.Decoder
+	json    *jsonstream.Reader
 	version int
 	of      rest.Evaluated
 	w       rehearse.World
@@ -67,20 +67,13 @@ func (d *decoder) read() error {
 }
 
 // object reads an object member by member.
-func object(d *json.Decoder, member func(name string) error) error {
-	if err := delimiter(d, '{'); err != nil {
-		return err
-	}
-	for d.More() {
-		name, err := d.Token()
-		if err != nil {
-			return err
+func object(r *jsonstream.Reader, member func(name string) error) error {
+	return r.Object(func(name string) error {
+		if err := member(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
-		if err := member(fmt.Sprint(name)); err != nil {
-			return fmt.Errorf("%v: %w", name, err)
-		}
-	}
-	return delimiter(d, '}')
+		return nil
+	})
 }
 
 // member reads the value of one member. Members that it does not know are skipped.
@@ -102,24 +95,24 @@ func (d *decoder) member(name string) error {
 	case "filters":
 		return d.json.Decode(&d.w.Filters)
 	case "policies":
-		return list(d.json, d.policy)
+		return jsonstream.List(d.json, d.policy)
 	case "consumers":
-		return list(d.json, func(c *rest.WorldConsumer) error {
+		return jsonstream.List(d.json, func(c *rest.WorldConsumer) error {
 			d.w.Consumers = append(d.w.Consumers, offer.Consumer{ID: c.ClusterID, Labels: c.Labels})
 			return nil
 		})
 	case "offers":
-		return list(d.json, d.offer)
+		return jsonstream.List(d.json, d.offer)
 	case "levels":
 		return d.json.Decode(&d.levels)
 	case "unavailable":
 		return d.json.Decode(&d.problems)
 	case "answers":
-		return list(d.json, d.answers.add)
+		return jsonstream.List(d.json, d.answers.add)
 	case "slices":
-		return list(d.json, d.slice)
+		return jsonstream.List(d.json, d.slice)
 	case "nodeGroups":
-		return list(d.json, func(g *rest.WorldNodeGroup) error {
+		return jsonstream.List(d.json, func(g *rest.WorldNodeGroup) error {
 			of := capacity.NodeGroup{Key: g.Name, Nodes: g.Nodes, Peer: g.ClusterID}
 			if g.Given != nil {
 				of.Given = amountsOf(*g.Given)
@@ -128,45 +121,14 @@ func (d *decoder) member(name string) error {
 			return nil
 		})
 	case "nodes":
-		return list(d.json, d.node)
+		return jsonstream.List(d.json, d.node)
 	case "pods":
-		return list(d.json, func(p *rest.WorldPod) error {
+		return jsonstream.List(d.json, func(p *rest.WorldPod) error {
 			d.ledger.SetPod(capacity.Pod{
 				Key: p.UID, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: amountsOf(p.Requests),
 			})
 			return nil
 		})
-	}
-	var skipped json.RawMessage
-	return d.json.Decode(&skipped)
-}
-
-// list reads a list element by element.
-func list[T any](d *json.Decoder, each func(*T) error) error {
-	if token, err := d.Token(); err != nil || token == nil {
-		return err // null is a list, too.
-	} else if token != json.Delim('[') {
-		return fmt.Errorf("there is %v where a list is expected", token)
-	}
-	for d.More() {
-		var element T
-		if err := d.Decode(&element); err != nil {
-			return err
-		}
-		if err := each(&element); err != nil {
-			return err
-		}
-	}
-	return delimiter(d, ']')
-}
-
-func delimiter(d *json.Decoder, want json.Delim) error {
-	token, err := d.Token()
-	if err != nil {
-		return err
-	}
-	if token != want {
-		return fmt.Errorf("there is %v where %v is expected", token, want)
 	}
 	return nil
 }
