@@ -275,10 +275,16 @@ func (a *decisions) decideAgainIn(after time.Duration) {
 
 // used returns what the pods of a slice still request of a share.
 func (a *decisions) used(consumer, name string, share protocol.Share) protocol.Share {
+	return a.usedBeyond(consumer, name, share, protocol.Share{})
+}
+
+// usedBeyond returns what the pods of a slice still request of a share, of all that they request beyond
+// another one.
+func (a *decisions) usedBeyond(consumer, name string, share, other protocol.Share) protocol.Share {
 	row := a.input.View.Used.Of(consumer).By(liqo.SliceCreator(name, consumer))
 	amounts := capacity.Amounts{}
 	for resource, amount := range share.Amounts {
-		if used := min(amount, row.At(a.input.Column(resource))); used > 0 {
+		if used := min(amount, row.At(a.input.Column(resource))-other.Amounts[resource]); used > 0 {
 			amounts[resource] = used
 		}
 	}
@@ -312,18 +318,20 @@ func (a *decisions) decideForeign(i int) {
 }
 
 // countEarlier counts shares of classes that the slice has left: everything on record. Once they are
-// settled, the record is to fall to what pods still use, except on nodes that the present grant counts
-// too. If less counted than is on record, a slice that returns to the class, or the next leader, could
-// count again what others have been granted meanwhile.
+// settled, the record is to fall to what pods still use, without what the present grant counts on the same
+// nodes: what pods use beyond it must count for this slice, or others of its consumer, whose grants are not
+// in use yet, would hide it. If less counted than is on record, a slice that returns to the class, or the
+// next leader, could count again what others have been granted meanwhile.
 func (a *decisions) countEarlier(i int, shares protocol.Shares, settled bool, policy string) {
 	c, r := a.entries[i], &a.plans[i]
 	for _, share := range shares {
 		a.pin(i, share)
 		if settled {
+			beyond := protocol.Share{}
 			if policy != "" && a.input.ShareNodes(policy, share.Policy) {
-				continue
+				beyond = c.holds.In(c.class)
 			}
-			share = a.used(r.consumer, c.name, share)
+			share = a.usedBeyond(r.consumer, c.name, share, beyond)
 		}
 		r.earlier = r.earlier.Add(share)
 	}

@@ -30,11 +30,17 @@ func goldOf(cpu int64, pods ...capacity.Pod) *offer.AllocationInput {
 
 // goldBy is goldOf with policies that take back like this.
 func goldBy(reclaim offer.Reclaim, cpu int64, pods ...capacity.Pod) *offer.AllocationInput {
+	return termsOf(reclaim, cpu, map[string]string{"gold": "gold", "silver": "silver"}, pods...)
+}
+
+// termsOf returns the terms of policies for gold and silver, each of which selects the node of its class.
+func termsOf(reclaim offer.Reclaim, cpu int64, nodes map[string]string, pods ...capacity.Pod) *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	var policies []offer.Policy
 	for _, class := range []string{"gold", "silver"} {
-		pool := labels.Set{"pool": class}
-		ledger.SetNode(capacity.Node{Name: class, State: capacity.Ready, Labels: pool, Allocatable: capacity.Amounts{"cpu": cpu, "memory": 1 << 38}})
+		node := nodes[class]
+		pool := labels.Set{"pool": node}
+		ledger.SetNode(capacity.Node{Name: node, State: capacity.Ready, Labels: pool, Allocatable: capacity.Amounts{"cpu": cpu, "memory": 1 << 38}})
 		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Reclaim: reclaim, Nodes: &offer.Nodes{
 			Percent: 100, Selection: capacity.Selection{Selector: selection.Of(labels.SelectorFromSet(pool))},
 		}})
@@ -472,6 +478,29 @@ func TestWhatPodsUseOfAClassThatASliceLeftCountsAlsoBehindAShutGate(t *testing.T
 	l.decideBy(l.terms)
 	if got := l.wanted("b"); got > 6000 {
 		t.Errorf("%d is to be granted to another slice, want at most 6000: pods use 2000", got)
+	}
+}
+
+// A slice moves to a class of the same nodes, and is granted less there than its pods use. What they use
+// counts beside what another slice of its consumer was granted and does not use yet.
+func TestWhatPodsUseOfAClassOnTheSameNodesCountsBesideOtherGrants(t *testing.T) {
+	l := aLeavingSlice(t, offer.Unused)
+	l.see("b", asking("2"))
+	l.write("b")
+	l.terms = termsOf(offer.Unused, 8000, map[string]string{"gold": "gold", "silver": "gold"}, capacity.Pod{
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
+	})
+	l.see("a", class("silver"), asking("1"))
+	l.write("a")
+	e := entryOf(t, l.decider.cache, "a")
+	if silver, gold := e.holds.In("silver").Amounts["cpu"], e.holds.In("gold").Amounts["cpu"]; silver != 1000 || gold != 1000 {
+		t.Errorf("%d of silver and %d of gold are on record, want 1000 of each: pods use 2000", silver, gold)
+	}
+	l.version++
+	l.decider.cache.set(known(t, "third", "c", l.version, asking("8")))
+	l.decideBy(l.terms)
+	if got := l.wanted("c"); got != 4000 {
+		t.Errorf("%d of 8000 is to be granted to a third slice, want 4000: pods of one use 2000, another has 2000", got)
 	}
 }
 
