@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -28,25 +29,29 @@ const (
 	actionAnswer    = "Answer"
 )
 
-// eventInterval is the minimum time between two Events of one reason that a slice is not answered.
-const eventInterval = time.Minute
+// Events that a slice is not answered: a few at once, then one in each eventInterval. The consumer can
+// change the cause by each write.
+const (
+	eventBurst    = 5
+	eventInterval = time.Minute
+)
 
 // eventWriter emits one Event for each change of a slice, for the admins of this cluster.
 type eventWriter struct {
 	emitter kube.EventEmitter
 	// reported is the last note about each slice that is not answered. Only the goroutine that
 	// evaluates uses it.
-	reported map[types.UID]unansweredNote
+	reported map[types.UID]*unansweredNote
 }
 
-// unansweredNote is why a slice is not answered, and when that was reported.
+// unansweredNote is the last Event about a slice that is not answered, empty once it is answered.
 type unansweredNote struct {
-	reason, text string
-	at           time.Time
+	text string
+	pace *rate.Limiter
 }
 
 func newEvents(recorder events.EventRecorder) *eventWriter {
-	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionAnswer), reported: map[types.UID]unansweredNote{}}
+	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionAnswer), reported: map[types.UID]*unansweredNote{}}
 }
 
 // answered emits the Event for an answer that was written. The entry is the slice before the write.
@@ -88,8 +93,7 @@ func (w *eventWriter) change(c *entry, g *decidedAnswer) {
 }
 
 // shut emits once why a slice is not answered, if an admin has to do something about it. Crowded is
-// set for one that waits for a place on a list without room for it. A consumer that writes one class after
-// the other causes one Event in eventInterval.
+// set for one that waits for a place on a list without room for it.
 func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool, now time.Time) {
 	var reason, note string
 	switch {
@@ -105,22 +109,26 @@ func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool, now t
 		reason = eventUnserved
 		note = fmt.Sprintf("Another controller has denied the slice in the class %s, which leaves its Quota. What the slice "+
 			"was granted counts until that controller accepts it, or the slice moves back or is deleted",
-			kube.Shorten(c.class, kube.MaxShown))
+			visible.Class(c.class))
 	case gate == active && !served && !c.ofLiqo() && c.answer.verdict == unanswered:
 		reason = eventUnserved
 		note = fmt.Sprintf("No ResourcePolicy serves the class %s: create one, unless another controller answers this class",
 			visible.Class(c.class))
 	}
-	if note == "" {
-		delete(w.reported, c.uid)
-		return
-	}
 	last := w.reported[c.uid]
-	if last.text == note || last.reason == reason && now.Sub(last.at) < eventInterval {
+	switch {
+	case last == nil && note == "", last != nil && last.text == note:
 		return
+	case last == nil:
+		last = &unansweredNote{pace: rate.NewLimiter(rate.Every(eventInterval), eventBurst)}
+		w.reported[c.uid] = last
 	}
-	w.reported[c.uid] = unansweredNote{reason, note, now}
-	w.emit(c, corev1.EventTypeWarning, reason, note)
+	if note == "" {
+		last.text = ""
+	} else if last.pace.AllowN(now, 1) {
+		last.text = note
+		w.emit(c, corev1.EventTypeWarning, reason, note)
+	}
 }
 
 // unwritable is for a slice that no answer can be written to.

@@ -6,9 +6,9 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
-	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/visible"
 )
 
 // Granted implements table.SliceDecisions.
@@ -87,7 +87,7 @@ func (a *decisions) whyNoMore(i int) string {
 func (c *entry) whyInFormerClass() string {
 	return fmt.Sprintf("no policy serves the class %s, to which it has moved, and no other controller has answered it; "+
 		"what it was granted still counts in the class %s, and is lowered as there",
-		kube.Shorten(c.movedTo, kube.MaxShown), c.class)
+		visible.Class(c.movedTo), c.class)
 }
 
 // unanswered is what a slice asks for that there is no decision on. It is granted nothing new.
