@@ -294,6 +294,9 @@ func (a *auditor) checkRaise(was amounts, is *sliceState, i int, recent []provid
 			limited = false
 		}
 	}
+	// What pods of the slice itself use already is no more for its consumer, whatever has become of max.
+	own := a.released[releaseKey{owner, is.creator, is.promisedIn}]
+	limited = limited && (own == nil || is.granted[i] > own.amounts[i])
 	if has := a.granted([]string{is.promisedIn}, nil, recent)[owner][i]; limited && has > limit {
 		a.fail("%s was raised from %d to %d: its consumer has %d of the class, want at most %d",
 			is.key, was, is.granted, has, limit)
