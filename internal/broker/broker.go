@@ -11,11 +11,11 @@ import (
 // Provider is a cluster with a virtual node here.
 type Provider struct {
 	ID string
-	// Labels are those of its virtual nodes.
+	// Labels holds the labels of its virtual nodes.
 	Labels map[string]string
 	// Unusable is why no virtual node can be used now, empty if one can.
 	Unusable string
-	// Values are what is measured. A measure that is missing is not measured.
+	// Values holds the measured values. A measure that is missing is not measured.
 	Values map[Measure]int64
 }
 

@@ -28,7 +28,7 @@ type Rejected struct {
 	ID string
 	// Because is the first reason that applies.
 	Because string
-	// Left is when it lost its place, zero if that is longer ago than Stay.For.
+	// Left is the time at which it lost its place, zero if that is longer ago than Stay.For.
 	Left time.Time
 }
 
@@ -53,7 +53,7 @@ type candidate struct {
 	*Provider
 	score   int64
 	because string
-	// since is when it was chosen, zero if it is not.
+	// since is the time at which it was chosen, zero if it is not.
 	since time.Time
 }
 

@@ -9,8 +9,8 @@ import (
 // looked.
 const MaxGap = 2 * time.Minute
 
-// History is how long a provider was observed and Ready, in whole seconds. The zero value is of a
-// provider that was never observed.
+// History holds for how long a provider was observed and Ready, in whole seconds. The zero value is for
+// a provider that was never observed.
 type History struct {
 	Ready, Observed time.Duration
 	// Last is the time of the latest observation, and WasReady what it was.

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// KPI is what is measured of a provider.
+// KPI is a measured property of a provider.
 type KPI int
 
 // The KPIs with the unit of their values.

@@ -13,7 +13,7 @@ type Monitor struct {
 	Address string
 	// Flat selects the form of the protocol without pools.
 	Flat bool
-	// Timeout is how long to wait for an answer.
+	// Timeout bounds the wait for an answer.
 	Timeout time.Duration
 	// CABundle is in PEM, empty for plaintext. ServerName is the name in the certificate, empty for the
 	// host of Address.
@@ -22,7 +22,7 @@ type Monitor struct {
 	Class string
 }
 
-// Answers are what a monitor has answered. They are immutable.
+// Answers holds the answers of a monitor. It is immutable.
 type Answers struct {
 	// Distinct are the different answers. Many consumers may have the same.
 	Distinct []Answer
@@ -37,7 +37,7 @@ type Answers struct {
 	Problem string
 }
 
-// Answer is what a monitor answers for some consumers. All amounts are at least 0.
+// Answer holds the amounts that a monitor answers for some consumers. All amounts are at least 0.
 type Answer struct {
 	Amounts Amounts
 	// Stale is set if reading it again has failed for too long.
@@ -46,9 +46,10 @@ type Answer struct {
 
 // Answered refers to an answer.
 type Answered struct {
-	// Index is that of Answers.Distinct.
+	// Index is the index in Answers.Distinct.
 	Index int
-	// At is when it was last read. It is zero for what the policy offered before this process started.
+	// At is the time of the last reading. It is zero for what the policy offered before this process
+	// started.
 	At time.Time
 	// Kept is set for an answer from before the monitor was asked about the consumer.
 	Kept bool

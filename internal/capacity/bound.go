@@ -15,7 +15,7 @@ const (
 	// MaxNodeResources is the number of resource names that the ledger counts per node. cpu, memory
 	// and pods are always among them.
 	MaxNodeResources = 256
-	// MaxCreator is the maximum length of a pod's creator in bytes, that of a label value.
+	// MaxCreator is the maximum length of a pod's creator in bytes, the same as for a label value.
 	MaxCreator = 63
 )
 

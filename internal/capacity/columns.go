@@ -7,7 +7,7 @@ type columns struct {
 	// names are cpu, memory and pods, which all consumers' pods request, then all others by name:
 	// most rows of consumers end early.
 	names []string
-	// numbers are those of the names. The columns hold one reference to each.
+	// numbers holds the number of each name. The columns hold one reference to each.
 	numbers []int32
 	// requested sums, by column, what all consumers' pods request on nodes that count.
 	requested []total

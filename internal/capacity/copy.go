@@ -10,7 +10,7 @@ import (
 type Copy struct {
 	// Nodes are the known nodes, in any order. The caller must not change their maps.
 	Nodes []Node
-	// Groups are those of its virtual nodes.
+	// Groups lists the groups of its virtual nodes.
 	Groups []NodeGroup
 
 	names []string

@@ -14,11 +14,12 @@ type NodeGroup struct {
 	Key string
 	// Nodes are the names of its nodes. A node is in at most one group.
 	Nodes []string
-	// Peer is the ID of the cluster that gives it, empty if unknown: then it is that of the nodes
-	// themselves. The nodes of a group with a Peer are virtual nodes of this peer, whatever their labels
-	// are: Liqo lets the peer choose labels of nodes, those that mark a virtual node among them.
+	// Peer is the ID of the cluster that gives it. If it is empty, each node's own peer applies. The
+	// nodes of a group with a Peer are virtual nodes of this peer, whatever their labels are: Liqo lets
+	// the peer choose labels of nodes, including the ones that mark a virtual node.
 	Peer string
-	// Given is what they have together, nil if unknown: then it is as much as the largest of them lists.
+	// Given holds what they have together. If it is nil, they have as much as the largest of them
+	// lists.
 	Given Amounts
 }
 

@@ -2,8 +2,8 @@ package capacity
 
 // Largest returns, for each selection, what is free on one of its nodes: on the one with the most free
 // cpu, of several the one with the most free memory, then the first by name. Free is what is
-// allocatable, less the requests of all pods, those of consumers included, at least 0. It is nil for a
-// selection without usable nodes. Events wait while it is worked out.
+// allocatable, less the requests of all pods, consumers' pods included, at least 0. It is nil for a
+// selection without usable nodes. Events wait until it returns.
 func (l *Ledger) Largest(selections []Selection) []Amounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -34,7 +34,7 @@ func (l *Ledger) Largest(selections []Selection) []Amounts {
 	return out
 }
 
-// nodeRoom is what is free on one node, in the order of the node's allocatable amounts.
+// nodeRoom holds the free amounts of one node, in the order of its allocatable amounts.
 type nodeRoom struct {
 	of          *nodeAccount
 	free        []int64

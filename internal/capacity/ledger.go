@@ -36,15 +36,15 @@ type nodeAccount struct {
 	// reported is the node as it was set, node the same as it counts, see Ledger.withPeer. Both are nil
 	// if the node itself is not known.
 	reported, node *Node
-	// listed is what the node lists, allocatable what counts of it: less for some nodes of a NodeGroup. local
-	// is what this cluster's own pods request of each.
+	// listed holds the amounts that the node lists, allocatable the part that counts: less for some
+	// nodes of a NodeGroup. local holds the requests of this cluster's own pods for each.
 	listed, allocatable []numberedAmount
 	local               []total
-	// requested is what all pods request of each resource that is listed. Only a virtual node has it.
+	// requested holds the requests of all pods for each listed resource. Only a virtual node has it.
 	requested []total
 	// firstPod begins the linked list of the pods on the node.
 	firstPod *podEntry
-	// cell is that of the pools that the node is in, nil for no pool.
+	// cell is the cell of the pools that the node is in, nil for no pool.
 	cell *cellSums
 	// filtered is why filters leave the node out, by their text, empty if they do not: each is asked
 	// once about each state of a node, a ContentFilter once about each content.
@@ -169,8 +169,8 @@ func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 	l.joinPools(a)
 }
 
-// Reconsider asks filters again about these nodes, as far as they are known, and reports whether
-// there was one. It is for filters whose answers have changed though the nodes have not.
+// Reconsider asks filters again about the given nodes that are known, and reports whether there was
+// one. It is for filters whose answers have changed though the nodes have not.
 func (l *Ledger) Reconsider(names ...string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,11 +20,11 @@ type nameTable struct {
 // nameInfo describes one name.
 type nameInfo struct {
 	name string
-	// references counts those of pods, nodes and columns.
+	// references counts the references of pods, nodes and columns.
 	references int
 	// nodes counts the nodes that list the name and whose capacity counts.
 	nodes int
-	// column is that of the name in the last View, or noColumn.
+	// column is the column of the name in the last View, or noColumn.
 	column int
 }
 

@@ -14,7 +14,7 @@ import (
 // recomputed only for a View with other selections or columns.
 type runningSums struct {
 	columns
-	// keys are those of the selections.
+	// keys holds the keys of the selections.
 	keys       []string
 	selections []Selection
 	pools      []*poolSums
@@ -29,11 +29,11 @@ type runningSums struct {
 	uses        Uses
 }
 
-// poolSums are the sums over the nodes of one selection: those of its cells.
+// poolSums holds the sums over the nodes of one selection: the sums of its cells.
 type poolSums struct {
 	cells []*cellSums
-	// leftOut are the nodes of Unusable, with why a filter leaves each out, empty for one that is not
-	// usable. filtered counts the former. unusable is that of the last View, nil if it has changed.
+	// leftOut maps each node of Unusable to the reason of the filter, empty for a node that is not
+	// usable. filtered counts the former. unusable is from the last View, nil if it has changed.
 	leftOut  map[*nodeAccount]string
 	filtered int
 	unusable *Unusable
@@ -41,7 +41,7 @@ type poolSums struct {
 	first []*nodeAccount
 	// cached is the Pool of the last View without Unusable, nil if it has changed.
 	cached *Pool
-	// shared and overlaps are those of the Pool, nil if a cell has come or gone, or has other nodes.
+	// shared and overlaps are fields of the Pool, nil if a cell has come or gone, or has other nodes.
 	shared   []int
 	overlaps []bool
 }
@@ -94,12 +94,12 @@ func newRunningSums() runningSums {
 	}
 }
 
-// View returns the state of the account at this moment, with one pool for each selection. Its
-// columns are cpu, memory, pods, the resources that nodes list which count, and the names asked for; a
-// column stays while a consumer's pods request it. If the selections and columns are those of the
-// last View, the cost grows with the pools and with the consumers whose use has changed since.
-// Otherwise it grows with the nodes and pods. The ledger keeps the selections and names: the caller
-// must not change them afterwards.
+// View returns the state of the account at this moment, with one pool for each selection. Its columns
+// are cpu, memory, pods, the resources that nodes list which count, and the names asked for; a column
+// stays while a consumer's pods request it. If the selections and columns are the same as in the last
+// View, the cost grows with the pools and with the consumers whose use has changed since. Otherwise it
+// grows with the nodes and pods. The ledger keeps the selections and names: the caller must not change
+// them afterwards.
 func (l *Ledger) View(selections []Selection, asked ...string) View {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -256,8 +256,8 @@ func (l *Ledger) leavePools(a *nodeAccount) {
 	a.cell = nil
 }
 
-// leaveOut adds a node to those that the selection leaves out, with why a filter does, empty for a
-// node that is not usable.
+// leaveOut adds a node to the nodes that the selection leaves out, with the reason of the filter, empty
+// for a node that is not usable.
 func (p *poolSums) leaveOut(a *nodeAccount, filtered string) {
 	p.leftOut[a], p.unusable = filtered, nil
 	if filtered != "" {

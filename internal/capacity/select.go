@@ -25,17 +25,17 @@ type Selection struct {
 type Peers struct {
 	// IDs are the clusters that the nodes may stand for, sorted; nil for all.
 	IDs []string
-	// Depth is that of what is resold: it is more than the Depth of every usable node. So depths rise
-	// from each reseller to the next, and clusters that resell to each other in a circle do not count the
-	// same capacity again.
+	// Depth is the depth of what is resold: it is more than the Depth of every usable node. So depths
+	// rise from each reseller to the next, and clusters that resell to each other in a circle do not
+	// count the same capacity again.
 	Depth int
 }
 
 // String returns the selection as text. Selections of equal texts select the same.
 func (p *Peers) String() string { return fmt.Sprintf("%d of %s", p.Depth, strings.Join(p.IDs, ",")) }
 
-// NodeFilter is a rule of the provider. Package filter has those that are written in CEL, and
-// plugins/filters those that are written in Go.
+// NodeFilter is a rule of the provider. Package filter has the rules in CEL, and plugins/filters the
+// rules in Go.
 type NodeFilter interface {
 	// Admits reports whether the node may be in the pool, and if not, why, as in "NODE is WHY". It
 	// must depend on nothing but the node: the ledger remembers the answer until the node changes, or
@@ -57,7 +57,7 @@ func (n *Node) sameContent(o *Node) bool {
 	return n != nil && o != nil && maps.Equal(n.Labels, o.Labels) && maps.Equal(n.Allocatable, o.Allocatable)
 }
 
-// Selector selects objects by label. Package selection adapts those of Kubernetes.
+// Selector selects objects by label. Package selection adapts Kubernetes' selectors.
 type Selector interface {
 	// Matches reports whether an object with these labels is selected.
 	Matches(labels map[string]string) bool
@@ -67,7 +67,7 @@ type Selector interface {
 	String() string
 }
 
-// Toleration admits nodes with some taints. Package selection adapts those of Kubernetes.
+// Toleration admits nodes with some taints. Package selection adapts Kubernetes' tolerations.
 type Toleration interface {
 	// Tolerates reports whether the taint is tolerated.
 	Tolerates(taint Taint) bool

@@ -4,7 +4,7 @@ import (
 	"maps"
 )
 
-// Use is what the pods of one consumer request. It is immutable.
+// Use holds the requests of one consumer's pods. It is immutable.
 type Use struct {
 	// Everywhere is the sum on all nodes that count, with the pods that are bound to no node yet; ByPool
 	// the sum on the nodes of each pool of the View.
@@ -70,8 +70,8 @@ func (u Uses) All(yield func(consumer string, use *Use) bool) {
 	}
 }
 
-// with returns the uses with some replaced, nil for a consumer without pods. It takes ownership of
-// the map. Its cost is that of the changes: base is copied only when they exceed an eighth of it.
+// with returns the uses with some replaced, nil for a consumer without pods. It takes ownership of the
+// map. Its cost grows with the changes: base is copied only when they exceed an eighth of it.
 func (u Uses) with(changes map[string]*Use) Uses {
 	next := Uses{base: u.base, size: u.size}
 	for id, use := range changes {

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Node is what the account needs of a node.
+// Node holds the fields of a node that the account reads.
 type Node struct {
 	Name   string
 	Labels map[string]string
@@ -19,8 +19,8 @@ type Node struct {
 	Virtual bool
 	// Peer is the ID of that cluster, empty if unknown, and for other nodes.
 	Peer string
-	// Depth of a virtual node is 0 for capacity that the peer has itself, and that of the reseller for
-	// capacity that it has from others, see Peers. It is UnknownDepth if it cannot be read.
+	// Depth of a virtual node is 0 for the peer's own capacity; for capacity that the peer resells it
+	// is the depth of the reseller, see Peers. It is UnknownDepth if it cannot be read.
 	Depth int
 	// Grace says what the node has lost that still counts, since when and until when, as in "NODE is
 	// GRACE". It is empty for a node that counts as it is.
@@ -53,8 +53,8 @@ const (
 	Cordoned
 )
 
-// Pod is what the account needs of a pod that is not finished. DeletePod takes those that are finished
-// (Succeeded or Failed), or are deleted.
+// Pod holds the fields of an unfinished pod that the account reads. DeletePod takes pods that are
+// finished (Succeeded or Failed) or deleted.
 type Pod struct {
 	// Key identifies the pod for its whole life: its UID.
 	Key string
@@ -68,8 +68,8 @@ type Pod struct {
 	// one for each ResourceSlice. It is empty if unknown, and ignored without a Consumer or beyond
 	// MaxCreator bytes.
 	Creator string
-	// Requests are what the scheduler counts, without the pod itself: the ledger counts each as 1
-	// of Pods.
+	// Requests holds the amounts that the scheduler counts, without the pod itself: the ledger counts
+	// each as 1 of Pods.
 	Requests Amounts
 }
 
@@ -78,7 +78,7 @@ type View struct {
 	// Columns are resource names: cpu, memory, pods, then by name the others that nodes list or the
 	// caller asked for. Every Row of the View is in this order.
 	Columns []string
-	// Pools are those of the selections, in the same order.
+	// Pools holds one pool for each selection, in the same order.
 	Pools []Pool
 	// Cells partition the nodes of all pools: the nodes of a cell are in the same pools. They are
 	// ordered by these pools, then by peer.
@@ -87,7 +87,7 @@ type View struct {
 	Used Uses
 }
 
-// Pool is what the Ready nodes of one selection have.
+// Pool holds the amounts of the Ready nodes of one selection.
 type Pool struct {
 	// Nodes is the number of nodes.
 	Nodes int
@@ -98,7 +98,7 @@ type Pool struct {
 	// Free is the sum over the nodes of what the pods of this cluster's own leave of each, at least
 	// 0.
 	Free Row
-	// InUse is what all consumers' pods on these nodes request. View.Used splits it by consumer.
+	// InUse holds the requests of all consumers' pods on these nodes. View.Used splits it by consumer.
 	InUse Row
 	// Shared is the number of nodes in common with each pool of the View: all of Nodes for the pool
 	// itself. A pool that shares all of its nodes is within the other.
@@ -110,13 +110,13 @@ type Pool struct {
 	Unusable Unusable
 }
 
-// Cell is what the nodes have that are in the same pools of the View, and of the same peer. A node is
-// in at most one cell, so several pools together have what their cells have.
+// Cell holds the amounts of the nodes that are in the same pools of the View, and of the same peer. A
+// node is in at most one cell, so several pools together have the sum of their cells.
 type Cell struct {
 	// Pools are the indexes of the pools with these nodes, sorted.
 	Pools []int
-	// Peer is that of the nodes.
+	// Peer is the peer of the nodes.
 	Peer string
-	// Allocatable, Free and InUse are as those of a Pool.
+	// Allocatable, Free and InUse are defined as in Pool.
 	Allocatable, Free, InUse Row
 }

@@ -7,13 +7,14 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// Catalog is what all consumers could have at one moment. It is immutable.
+// Catalog holds what all consumers could have at one moment. It is immutable.
 type Catalog struct {
 	snapshot *table.Snapshot
 	tenants  []table.Tenant
 	// peerings are the states of each consumer's tenants, the first one that is active first.
 	peerings map[string]peering
-	// entries are those of consumers that could have something. unknown are those of every other one.
+	// entries holds the entries of consumers that could have something, unknown the entries of every
+	// other one.
 	entries map[string][]Entry
 	unknown []Entry
 }
@@ -113,7 +114,7 @@ func roomsOf(policies []table.Policy, largest Largest) map[string]capacity.Amoun
 	return rooms
 }
 
-// Snapshot is what the catalog was worked out from.
+// Snapshot returns the snapshot that the catalog was computed from.
 func (c *Catalog) Snapshot() *table.Snapshot { return c.snapshot }
 
 // Tenants are the peerings with consumers that can ask, by consumer and namespace. The caller must not

@@ -13,19 +13,19 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// Entry is what one consumer could have in one class. It is immutable.
+// Entry holds what one consumer could have in one class. It is immutable.
 type Entry struct {
 	Class string
 	// Policy is the one that decides.
 	Policy *offer.Policy
-	// Resources are by name. Amount is what an active consumer could have: see Available.
+	// Resources is sorted by name. Amount is for an active consumer: see Available.
 	Resources []grant.Available
-	// Held is what the consumer's slices of the class have, nil for nothing.
+	// Held is the sum of the grants of the consumer's slices of the class, nil for nothing.
 	Held capacity.Amounts
-	// Largest is what is free on the usable node with the most room, nil for fixed amounts and without
-	// usable nodes. It has all resources that the node lists.
+	// Largest holds the free amounts of the usable node with the most room, nil for fixed amounts and
+	// without usable nodes. It has all resources that the node lists.
 	Largest capacity.Amounts
-	// StorageClasses are those that the consumer may use, the default first.
+	// StorageClasses lists the StorageClasses that the consumer may use, the default first.
 	StorageClasses []string
 
 	peering peering
@@ -52,8 +52,8 @@ func peeringOf(s table.TenantState) peering {
 	return cordoned
 }
 
-// Available is what a new slice could have of one of Resources. A consumer that has not peered could
-// have it once it has.
+// Available returns the amount that a new slice could have of one of Resources. A consumer that has not
+// peered could have it once it has.
 func (e *Entry) Available(of *grant.Available) int64 {
 	if e.peering == drained || e.peering == cordoned {
 		return 0

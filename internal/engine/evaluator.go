@@ -31,7 +31,7 @@ type Consumers interface {
 
 // Slices are the ResourceSlices as they are now.
 type Slices interface {
-	// Resources returns the sorted names with those of everything that is granted added.
+	// Resources returns the sorted names, with the names of all granted resources added.
 	Resources(names []string) []string
 	// Decide decides on all slices. It calls terms only if there are any.
 	Decide(now time.Time, terms func() *offer.AllocationInput) table.SliceDecisions
@@ -43,7 +43,7 @@ type Source interface {
 	Done() <-chan struct{}
 }
 
-// Config is what an Evaluator works with. All fields but Peers and Answers must be set.
+// Config holds the dependencies of an Evaluator. All fields but Peers and Answers must be set.
 type Config struct {
 	Ledger    *capacity.Ledger
 	Policies  Policies
@@ -51,7 +51,7 @@ type Config struct {
 	Slices    Slices
 	// Answers returns what a monitor has answered so far. It is nil without external sources.
 	Answers func(capacity.Monitor) capacity.Answers
-	// Peers returns those that can ask for slices as they are now. It is nil for none.
+	// Peers returns the present clusters that can ask for slices. It is nil for none.
 	Peers func() table.Peers
 	// Previous returns what was offered before this process started. It is called once, before the
 	// first evaluation.
@@ -60,7 +60,7 @@ type Config struct {
 	Sources []Source
 	// Debouncer schedules evaluations: whoever changes an input wakes it.
 	Debouncer *debounce.Debouncer
-	// Table is where snapshots are published.
+	// Table receives the snapshots.
 	Table *table.Table
 	// Published are called after each evaluation, in this order, before the next one begins. They
 	// must not block.
@@ -73,7 +73,7 @@ type Config struct {
 type Evaluator struct {
 	Config
 	metrics *timings
-	// stable keeps the levels of pools; delayed has them looked at again.
+	// stable keeps the levels of pools; delayed evaluates again when a level may change.
 	stable offer.Stabilizer
 	// answers keeps what external sources have answered.
 	answers offer.LastAnswers
@@ -111,8 +111,8 @@ func (e *Evaluator) Start(ctx context.Context) error {
 	}
 }
 
-// Evaluate evaluates once and publishes the snapshot. It covers every change made before the call.
-// The first is when the earliest of these changes was made. It is for one goroutine.
+// Evaluate evaluates once and publishes the snapshot. It covers every change made before the call;
+// first is the time of the earliest of them. It is for one goroutine.
 func (e *Evaluator) Evaluate(first time.Time) {
 	start := time.Now()
 	policies, before := e.Policies.List(), e.Table.Current()

@@ -8,8 +8,8 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// account is what is committed of each pool during an allocation: for each consumer the larger of
-// what it is granted and what its pods request.
+// account holds the commitments of each pool during an allocation: for each consumer the larger of its
+// grants and its pods' requests.
 type account struct {
 	pools []poolAccount
 	// all are the commitments of all pools, each once.
@@ -41,7 +41,7 @@ type totalKey struct {
 	countsUse bool
 }
 
-// commitments are what consumers have of one pool, or of a union of several.
+// commitments holds the commitments of consumers in one pool, or in a union of several.
 type commitments struct {
 	// sum is over all consumers, use included.
 	sum capacity.Row
@@ -58,22 +58,22 @@ type commitments struct {
 type holder struct {
 	in            *commitments
 	granted, used capacity.Row
-	// gives is how much of a union the consumer gives itself, nil for nothing.
+	// gives is the part of a union that the consumer gives itself, nil for nothing.
 	gives capacity.Row
 	// ignoreUse excludes used from the sum for now.
 	ignoreUse bool
 }
 
-// poolShare is what a consumer has of the pool that it is granted from and of those that overlap
-// it. A nil poolShare is that of no pool.
+// poolShare is a consumer's part of the pool that it is granted from and of the pools that overlap it.
+// Without a pool it is nil.
 type poolShare struct {
 	pool       *poolAccount
 	own, total *holder
-	// charged are all holders that a grant from the pool is charged to, own and total included.
-	// unions are those of them in unions.
+	// charged lists all holders that a grant from the pool is charged to, own and total included.
+	// unions lists the ones in unions.
 	charged, unions []*holder
-	// withheld, by column, is how much of what remains of the pool the consumer is not granted, nil for
-	// nothing.
+	// withheld, by column, is the part of the pool's remainder that the consumer is not granted, nil
+	// for nothing.
 	withheld capacity.Row
 }
 

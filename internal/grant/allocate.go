@@ -56,8 +56,8 @@ type allocation struct {
 	input   *offer.AllocationInput
 	account *account
 	unions  []union
-	// columns are those of the View, followed by the resources that only policies, grants or use
-	// name. column is the index of each.
+	// columns lists the columns of the View, followed by the resources that only policies, grants or
+	// use name. column is the index of each.
 	columns []string
 	column  map[string]int
 	slices  []sliceState
@@ -82,14 +82,14 @@ type group struct {
 	// offered are the steps of terms by column, nil for a resource that is not offered.
 	offered []*offer.Step
 	share   *poolShare
-	// withheld, by column, is how much of the pool is not granted to the consumer, because it gives it
-	// itself. It is nil for nothing.
+	// withheld, by column, is the part of the pool that the consumer gives itself and is not granted.
+	// It is nil for nothing.
 	withheld capacity.Row
 	// granted is the sum of what counts as granted to the slices so far.
 	granted capacity.Row
-	// unclaimedUse is what the consumer's pods use, less what floors cover of it so far. It is nil
-	// for a consumer without pods. unclaimedAlive is the part of it that is not on nodes that are not Ready,
-	// and alive reports whether any of the pods is.
+	// unclaimedUse is the use of the consumer's pods, less the part that floors have covered so far. It
+	// is nil for a consumer without pods. unclaimedAlive is the part of it that is not on nodes that
+	// are not Ready, and alive reports whether any of the pods is.
 	unclaimedUse, unclaimedAlive capacity.Row
 	alive                        bool
 	// evicts reports whether the consumer has to give up what it has of the pool, whatever its pods
@@ -125,25 +125,25 @@ type sliceState struct {
 	// lines are the resources with something to report, sorted; states has one for each line.
 	lines  []Line
 	states []lineState
-	// ruling and why are what the filters of the policy say of the request.
+	// ruling and why are the answer of the policy's filters to the request.
 	ruling offer.Ruling
 	why    string
-	// alsoCharged are what the consumer has of other pools that the slice is charged to as well: it
-	// came from them, and is pinned or no policy decides on it any longer.
+	// alsoCharged lists the consumer's holders in other pools that the slice is charged to as well: its
+	// grant came from them, and is pinned or no policy decides on it any longer.
 	alsoCharged []*holder
 }
 
-// lineState is a line during the allocation. Until the end, Granted is what the slice is granted so
-// far, and Listed reports whether the resource was granted before.
+// lineState is a line during the allocation. Until the end, Granted is the amount granted so far, and
+// Listed reports whether the resource was granted before.
 type lineState struct {
 	*Line
 	// column is noColumn for a resource that is only requested: no node lists it, no policy names
 	// it and nothing of it is granted, so there is nothing to grant. All amounts are 0 then.
 	column int
-	// want is the amount asked for, or defaulted. had is what the slice has. floor is what may not
-	// be taken from it. gain is what a raise would add.
+	// want is the amount asked for, or defaulted. had is the previous grant. floor may not be taken
+	// from it. gain is the amount that a raise would add.
 	want, had, floor, gain int64
-	// used is what the slice's pods use; usedCounted is used from the moment it counts, 0 before.
+	// used is the use of the slice's pods; usedCounted is used from the moment it counts, 0 before.
 	used, usedCounted int64
 }
 
@@ -396,8 +396,7 @@ func (a *allocation) evictedUse() map[poolConsumer]struct{} {
 	return all
 }
 
-// reclaim returns the reclaim that applies: that of the policy that decides, or else the recorded
-// one.
+// reclaim returns the reclaim of the policy that decides, or else the recorded one.
 func (s *sliceState) reclaim() offer.Reclaim {
 	if s.group.terms == nil {
 		return s.Reclaim

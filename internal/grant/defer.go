@@ -23,15 +23,15 @@ func (a *allocation) lowers() bool {
 	return false
 }
 
-// deferral is what is committed before the answers are written. What a slice has counts until it is
-// known to be taken back: in the pool it came from, and in those that share nodes with that.
+// deferral holds the commitments before the answers are written. A slice's grant counts until it is
+// known to be taken back: in the pool it came from, and in the pools that share nodes with it.
 type deferral struct {
 	*allocation
 	account *account
 	groups  map[*group]*groupBefore
 }
 
-// groupBefore is what a group has before the answers are written.
+// groupBefore holds the commitments of a group before the answers are written.
 type groupBefore struct {
 	share   *poolShare
 	granted capacity.Row
@@ -53,15 +53,15 @@ func (a *allocation) deferRaises() *deferral {
 	return d
 }
 
-// sliceBefore is how what a slice has counts before the answers are written.
+// sliceBefore says where the grant of a slice counts before the answers are written.
 type sliceBefore struct {
 	*groupBefore
-	// former are the commitments that a moved slice came from: those of the pools that overlap its
-	// former pool, and of their unions.
+	// former lists the commitments that a moved slice came from: of the pools that overlap its former
+	// pool, and of their unions.
 	former []*commitments
-	// mayLeaveNodes reports whether what the slice has may be on other nodes than those of its
-	// pool. Then only its floor counts in its pool: it does not wait for room for the rest, or two
-	// slices that change places would wait for each other.
+	// mayLeaveNodes reports whether the slice's grant may be on nodes outside its pool. Then only its
+	// floor counts in its pool: it does not wait for room for the rest, or two slices that change
+	// places would wait for each other.
 	mayLeaveNodes bool
 	// sameClass reports whether what the slice has was granted in its present class.
 	sameClass bool
@@ -99,9 +99,9 @@ func (d *deferral) count(s *sliceState) sliceBefore {
 	return b
 }
 
-// mayLeaveNodes reports whether what a moved slice has may be on other nodes than those of its
-// present pool. If the policy that granted it is gone and was for the same class, its nodes are
-// unknown, and are taken to be those of the policy that replaced it.
+// mayLeaveNodes reports whether the grant of a moved slice may be on nodes outside its present pool. If
+// the policy that granted it is gone and was for the same class, its nodes are unknown, and are taken
+// to be the nodes of the policy that replaced it.
 func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 	pool := s.group.poolIndex()
 	switch {
@@ -117,9 +117,8 @@ func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 	})
 }
 
-// formerCommitments returns the commitments that what a moved slice has counts in: those of the
-// pools that overlap the pool of the policy that granted it, and of their unions; all if that
-// policy is gone.
+// formerCommitments returns the commitments in which the grant of a moved slice counts: of the pools
+// that overlap the pool of the policy that granted it, and of their unions; all if that policy is gone.
 func (a *allocation) formerCommitments(account *account, s *sliceState) []*commitments {
 	gone := s.GrantedBy == "" || !a.input.InForce(s.GrantedBy)
 	var former []*commitments

@@ -9,24 +9,24 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Prospect is what a new ResourceSlice of one consumer in one class would be granted if nothing else
-// changes. One that asks for exactly what is available is granted in full, if that is anything; one
-// that asks for more of any resource is not. What filters of slices say of a request is left out: there is
-// none yet.
+// Prospect holds the amounts that a new ResourceSlice of one consumer in one class would be granted if
+// nothing else changes. A slice that asks for exactly what is available is granted in full, if anything
+// is available; one that asks for more of any resource is not. Filters of slices are left out: there is
+// no request to ask them about.
 type Prospect struct {
 	// Policy decides, nil for none. The others are empty then.
 	Policy *offer.Policy
-	// Resources are those that the policy offers, sorted by name.
+	// Resources lists the resources that the policy offers, sorted by name.
 	Resources []Available
 }
 
-// Available is what is available of one resource.
+// Available is the available amount of one resource.
 type Available struct {
 	Resource string
-	// Amount is what a new slice can have, at least 0.
+	// Amount is the most that a new slice can have, at least 0.
 	Amount int64
-	// Bound is what keeps it from being more: ByPool, ByMax, ByFixed, ByOverride, ByGiver, or Awaited
-	// while other slices have not given up yet what is being taken back from them.
+	// Bound names what limits Amount: ByPool, ByMax, ByFixed, ByOverride, ByGiver, or Awaited while
+	// other slices have not given up yet what is being taken back from them.
 	Bound Bound
 	// Ceiling is the most that all slices of the consumer in the class can have together.
 	Ceiling int64

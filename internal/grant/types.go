@@ -14,14 +14,14 @@ type Slice struct {
 	// the one with the lower Key is older.
 	Created int64
 	Request capacity.Amounts
-	// Labels are those of the slice. Only filters read them.
+	// Labels holds the labels of the slice. Only filters read them.
 	Labels map[string]string
 	// Invalid marks a request that makes no sense. The slice is not raised.
 	Invalid bool
-	// Granted is what the slice has, nil if it was not accepted.
+	// Granted is the slice's present grant, nil if it was not accepted.
 	Granted capacity.Amounts
-	// Used is what the slice's pods use of what it was granted at any time. It counts even if the
-	// slice has less now, such as after asking for less: running pods stay.
+	// Used is the use of the slice's pods at any time since the grant. It counts even if the slice has
+	// less now, such as after asking for less: running pods stay.
 	Used capacity.Amounts
 	// GrantedBy is the policy that Granted came from, GrantedIn the class of the slice at that
 	// time. If empty, they are taken to be the present ones.
@@ -37,7 +37,7 @@ type Slice struct {
 	Pinned bool
 }
 
-// Verdict is how a slice is answered.
+// Verdict is the kind of answer to a slice.
 type Verdict int
 
 const (
@@ -59,10 +59,10 @@ type Answer struct {
 	// not have. It is nil if the policy does not decide about that: for an invalid request, a pinned
 	// slice, and without a policy.
 	Missing []Missing
-	// Invalid and Frozen are those of the slice.
+	// Invalid and Frozen are copied from the slice.
 	Invalid, Frozen bool
-	// Ruling is that of the filters of the policy, and Why what they say of it to admins of the provider,
-	// often nothing.
+	// Ruling is the answer of the policy's filters, and Why their explanation to admins of the
+	// provider, often empty.
 	Ruling offer.Ruling
 	Why    string
 }
@@ -80,27 +80,28 @@ type Missing struct {
 type Line struct {
 	Resource string
 	// Asked is the request's amount, or else the policy's default, -1 for neither. For an invalid
-	// request it is what was granted before.
+	// request it is the previous grant.
 	Asked int64
-	// Default is set if Asked is the policy's default. It is granted as far as it is available: it
+	// Default is set if Asked is the policy's default. It is granted up to what is available: it
 	// neither makes an answer fall short of the request, nor takes anything from a slice that has it.
 	Default bool
-	// Granted is what the slice has after the answer.
+	// Granted is the slice's amount after the answer.
 	Granted int64
 	// Listed is false for a resource that was never granted and is not offered: the answer does not
 	// name it.
 	Listed bool
-	// Bound is what kept Granted below Asked.
+	// Bound names what kept Granted below Asked.
 	Bound Bound
 	// Left depends on Bound. ByPool: the most that the slice could have. ByMax, ByFixed,
 	// ByOverride and ByGiver: the most that the consumer may have in all its slices of the class. Awaited: what
 	// the slice will have once others have given it up.
 	Left int64
-	// Others is what the consumer's other slices have of Left, for ByMax, ByFixed, ByOverride and ByGiver.
+	// Others is the part of Left that the consumer's other slices hold, for ByMax, ByFixed, ByOverride
+	// and ByGiver.
 	Others int64
 }
 
-// Bound is what keeps a grant below the request.
+// Bound names what limits a grant below the request.
 type Bound int
 
 const (

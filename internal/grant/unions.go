@@ -8,9 +8,9 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// maxUnions bounds the number of unions of several pools, besides those of all pools that are
-// connected. Beyond it, grants that exceed the nodes may go unnoticed and are then not taken back.
-// Nothing more is granted because of that, see poolShare.headroomToGrant.
+// maxUnions bounds the number of unions of several pools, not counting the unions of all connected
+// pools. Beyond it, grants that exceed the nodes may go unnoticed and are then not taken back. Nothing
+// more is granted because of that, see poolShare.headroomToGrant.
 const maxUnions = 64
 
 // union is the nodes of one pool, or of several that overlap. What is granted from pools within
@@ -22,9 +22,9 @@ type union struct {
 	// usedPool is the index of a pool of exactly these nodes that counts use, noPool if there is
 	// none: what pods use on the nodes of several pools is not known.
 	usedPool int
-	// capacity is how much of each column may stay granted.
+	// capacity holds the most of each column that may stay granted.
 	capacity capacity.Row
-	// gives is how much of it each peer gives, which may not stay granted to the peer itself.
+	// gives maps each peer to the amounts that it gives, which may not stay granted to the peer itself.
 	gives map[string]capacity.Row
 }
 
@@ -57,7 +57,7 @@ func unionsOf(pools []offer.PolicyPool) []union {
 			add(&singles, cells[i])
 		}
 	}
-	// Unite each union with each pool that overlaps it: those of few pools come first.
+	// Unite each union with each pool that overlaps it, unions of few pools first.
 	all = append(all, singles...)
 	for i := 0; i < len(all) && len(all) < len(singles)+maxUnions; i++ {
 		for _, n := range singles {

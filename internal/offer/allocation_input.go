@@ -8,13 +8,12 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// AllocationInput is what policies offer before anything is granted: what an allocation of grants
-// goes by. It is immutable, except that Terms keeps what it returns: it is not safe for concurrent
-// use.
+// AllocationInput holds the pools and the terms of every policy, before grants are subtracted. It is
+// immutable, except that Terms keeps what it returns: it is not safe for concurrent use.
 type AllocationInput struct {
 	// View is the account that it was made from.
 	View *capacity.View
-	// Pools are those of the policies of nodes that are in force.
+	// Pools lists the pools of the node policies in force.
 	Pools []PolicyPool
 
 	index     *policyIndex
@@ -35,8 +34,8 @@ type PolicyPool struct {
 	// Capacity is the pool, by column of the View: what may stay granted. Present is the smaller of it
 	// and of the share of what the nodes have at the moment: what may be newly granted.
 	Capacity, Present capacity.Row
-	// CountsUse is false if only grants count. InUse is what counts of the requests of all consumers'
-	// pods on these nodes, by column.
+	// CountsUse is false if only grants count. InUse is the counted part of the requests of all
+	// consumers' pods on these nodes, by column.
 	CountsUse bool
 	InUse     capacity.Row
 	// Nodes is equal for pools of the same nodes, however their selections are written.
@@ -97,7 +96,7 @@ func (p *PolicyPool) Users(yield func(consumer string, used capacity.Row) bool) 
 	}
 }
 
-// ConsumerTerms is what one policy offers under one override. The consumers that get it share it.
+// ConsumerTerms holds the terms of one policy under one override. The consumers that get it share it.
 type ConsumerTerms struct {
 	Policy *Policy
 	// Override is the index of the override, -1 for none.
@@ -108,8 +107,7 @@ type ConsumerTerms struct {
 	Steps []Step
 }
 
-// NewAllocationInput works out what an allocation goes by. It ignores Input's Grants, Previous and
-// Recorded.
+// NewAllocationInput computes the pools and terms. It ignores Input's Grants, Previous and Recorded.
 func NewAllocationInput(in Input) *AllocationInput {
 	a := &AllocationInput{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,

@@ -1,7 +1,7 @@
-// Package offer works out what each consumer is offered: policies x capacity x consumers -> offers,
-// and the explanation of each amount. Evaluate is a pure function: the package knows no API client,
-// clock or log, and keeps nothing from one evaluation to the next. What was offered before is part
-// of its input.
+// Package offer computes the offers of each consumer: policies x capacity x consumers -> offers, and
+// the explanation of each amount. Evaluate is a pure function: the package knows no API client, clock
+// or log, and keeps nothing from one evaluation to the next. What was offered before is part of its
+// input.
 //
 // # The formula
 //
@@ -15,9 +15,9 @@
 //	remaining    = max(0, pool - the sum of committed over all consumers)
 //	offer(K)     = min(max, committed(K) + remaining)
 //
-// What a peer gives is not offered back to it. With a policy of peers, and a consumer K that gives nodes
-// of the pool, back is what the pool would be smaller without these, and taken what pods request there,
-// at most back (count: Allocatable: 0):
+// What a peer gives is not offered back to it. With a policy of peers, and a consumer K that gives
+// nodes of the pool, back is the difference that these make to the pool, and taken the requests
+// of pods there, at most back (count: Allocatable: 0):
 //
 //	offer(K)     = min(max, pool - back, committed(K) + max(0, remaining - back + taken))
 //
@@ -26,8 +26,8 @@
 // what the consumer keeps: its pods' requests up to the amount offered before, and with
 // Retain its grants. A change within the policy's threshold is not published.
 //
-// In code: policyPlan.shares and workOut come to the pool and to what remains, Step.work to the
-// offer, Step.hold to what reclaim keeps, policyPlan.publish to what is published.
+// In code: policyPlan.shares and workOut compute the pool and what remains, Step.work the offer,
+// Step.hold what reclaim keeps, policyPlan.publish what is published.
 //
 // # An example
 //

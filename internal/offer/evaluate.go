@@ -31,7 +31,7 @@ type Input struct {
 	External map[string]capacity.Answers
 	// Previous are the offers of the evaluation before, the zero value in the first evaluation.
 	Previous Offers
-	// Recorded is what an earlier process recorded. It matters only in the first evaluation.
+	// Recorded holds the records of an earlier process. It matters only in the first evaluation.
 	Recorded []PreviousOffers
 	// Now is the time of the evaluation.
 	Now time.Time
@@ -46,7 +46,7 @@ func (in Input) After(previous *Result) Input {
 	return in
 }
 
-// Result is what an evaluation found. It is immutable.
+// Result is the outcome of an evaluation. It is immutable.
 type Result struct {
 	Offers
 	// Reports describe what each policy does, by its name.
@@ -61,17 +61,17 @@ const (
 	// MaxDeparted is the number of consumers kept that are no longer known, because they are still owed
 	// an explicit 0. If there are more, those that left last are kept.
 	MaxDeparted = 1024
-	// OwedFor is how long an explicit 0 is owed that no policy offers any longer: of a class that was
-	// withdrawn, and to a consumer that has departed. A reader of Liqo v0.x that is away for longer keeps
-	// what it has read.
+	// OwedFor is the time for which an explicit 0 is owed that no policy offers any longer: of a class
+	// that was withdrawn, and to a consumer that has departed. A reader of Liqo v0.x that is away for
+	// longer keeps what it has read.
 	OwedFor = 7 * 24 * time.Hour
-	// InheritedFor is how long a class that was withdrawn from the default offer is also withdrawn from
-	// consumers that become known: they may have read the default offer before.
+	// InheritedFor is the time for which a class that was withdrawn from the default offer is also
+	// withdrawn from consumers that become known: they may have read the default offer before.
 	InheritedFor = 10 * time.Minute
 )
 
-// Evaluate works out which policy decides for each consumer in each class, what it offers, and what
-// there is to report of each policy. An entry that did not change is that of Input.Previous.
+// Evaluate computes which policy decides for each consumer in each class, what it offers, and the
+// report of each policy. An entry that did not change keeps its identity from Input.Previous.
 func Evaluate(in Input) *Result {
 	e := newEvaluation(in)
 	r := &Result{Reports: make(map[string]*Report, len(e.plans)), evaluation: e}
@@ -137,7 +137,8 @@ func (e *evaluation) elapsed(since int64, long time.Duration) bool {
 	return e.now-since >= int64(long/time.Second)
 }
 
-// owed reports whether a 0 is still owed since a time, and has the evaluation repeated when it is not.
+// owed reports whether a 0 is still owed since a time. If it is, owed schedules an evaluation for the
+// end of that time.
 func (e *evaluation) owed(since int64) bool {
 	if e.elapsed(since, OwedFor) {
 		return false
@@ -150,7 +151,7 @@ func (e *evaluation) owed(since int64) bool {
 	return true
 }
 
-// evaluation is the state of one Evaluate, and after it what explanations are worked out from.
+// evaluation is the state of one Evaluate. Explanations are computed from it afterwards.
 type evaluation struct {
 	in Input
 	// previous are the offers before, restored from records in the first evaluation. recorded are then
@@ -169,8 +170,8 @@ type evaluation struct {
 	known []knownConsumer
 	// unknown is the match of a consumer that is not known.
 	unknown *match
-	// columns are those of the View, then, sorted, the resources that are only granted. column is the
-	// index of each.
+	// columns lists the columns of the View, then, sorted, the resources that are only granted. column
+	// is the index of each.
 	columns []string
 	column  map[string]int
 	plans   []*policyPlan
@@ -245,7 +246,7 @@ func (e *evaluation) finish() {
 // first reports whether this is the first evaluation of a process.
 func (e *evaluation) first() bool { return e.recorded != nil }
 
-// outcome is what a consumer is offered, and what there is to report of that. It is immutable.
+// outcome is a consumer's offer and its part of the report. It is immutable.
 type outcome struct {
 	match *match
 	entry *Entry

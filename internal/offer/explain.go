@@ -9,9 +9,9 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Explainer explains the amounts of a result. One Explainer serves for many consumers. It is not
-// safe for concurrent use. The zero Explainer, and that of a Result that is not from Evaluate, has no
-// explanations.
+// Explainer explains the amounts of a result. One Explainer serves for many consumers. It is not safe
+// for concurrent use. The zero Explainer has no explanations, nor has one whose Result is not from
+// Evaluate.
 type Explainer struct {
 	offers     Offers
 	evaluation *evaluation
@@ -26,10 +26,10 @@ type Explained struct {
 	*Offer
 	// Now holds the steps of the latest evaluation, in the order of Amounts.
 	Now []Step
-	// Granted is what the consumer's ResourceSlices of the class were granted, nil for nothing.
+	// Granted is the sum of the grants of the consumer's ResourceSlices of the class, nil for nothing.
 	Granted capacity.Amounts
-	// Used is what the consumer's pods request of the resources of the offer: on the nodes of the
-	// policy, or on all nodes if no policy of nodes decides. It is nil for a consumer without pods.
+	// Used holds the requests of the consumer's pods for the resources of the offer: on the nodes of
+	// the policy, or on all nodes if no policy of nodes decides. It is nil for a consumer without pods.
 	Used capacity.Amounts
 
 	evaluation *evaluation
@@ -37,7 +37,7 @@ type Explained struct {
 	answered *capacity.Answered
 	// general is set if the answer is that for consumers without one of their own.
 	general bool
-	// plan is that of the policy that decides, nil for a withdrawn offer.
+	// plan belongs to the policy that decides, nil for a withdrawn offer.
 	plan    *policyPlan
 	holding *holding
 }
@@ -244,7 +244,7 @@ func (x *Explained) whyWithdrawn() string {
 	}
 }
 
-// arithmetic says how the policy comes to the amount, before its ceiling and reclaim.
+// arithmetic explains how the policy computes the amount, before its ceiling and reclaim.
 func (s *Step) arithmetic(format func(amount int64) string) string {
 	switch s.Source {
 	case FromFixed:

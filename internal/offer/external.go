@@ -37,7 +37,7 @@ func (e *External) amountsOf(a capacity.Answer) capacity.Amounts {
 }
 
 // AnsweredNames returns the resources, sorted, that external sources have answered with. A View must
-// include them, as those of ResourceNames.
+// include them, like the names of ResourceNames.
 func AnsweredNames(external map[string]capacity.Answers) []string {
 	var names []string
 	for _, answers := range external {

@@ -6,9 +6,9 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// holding is what one consumer has. The zero value is nothing.
+// holding holds one consumer's use and grants. The zero value is nothing.
 type holding struct {
-	// use is what its pods request, nil if it has no pods.
+	// use holds the requests of its pods, nil if it has no pods.
 	use *capacity.Use
 	// grants holds what it was granted, in the order of evaluation.granting, nil for nothing.
 	grants []capacity.Row
@@ -18,7 +18,7 @@ func (h *holding) none() bool { return h.use == nil && h.grants == nil }
 
 func (h *holding) hasPods() bool { return h.use != nil }
 
-// used is what the pods request on all nodes.
+// used returns the requests of the pods on all nodes.
 func (h *holding) used() capacity.Row {
 	if h.use == nil {
 		return nil
@@ -110,7 +110,7 @@ func (e *evaluation) holdingOf(id string) holding {
 	return holding{use: e.in.View.Used.Of(id), grants: e.grants[id]}
 }
 
-// grantedIn is what was granted in a class, nil for nothing.
+// grantedIn returns the amounts granted in a class, nil for nothing.
 func (e *evaluation) grantedIn(class string, h *holding) capacity.Row {
 	if h.grants == nil {
 		return nil

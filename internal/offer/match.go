@@ -85,7 +85,7 @@ func newPolicyIndex(in *Input) *policyIndex {
 	return x
 }
 
-// scopes yields the scope of the policy and those of its overrides.
+// scopes yields the scope of the policy and of each override.
 func (p *Policy) scopes(yield func(Scope) bool) {
 	if !yield(p.Consumers) {
 		return
@@ -117,8 +117,8 @@ type match struct {
 // includes the consumer, -1 for none, and its variant for the consumer.
 type winner struct{ policy, override, variant int }
 
-// A variant of a policy is what it offers consumers of one kind: for a policy with an external source
-// the index of an answer, for a policy of peers that of a consumer in policyIndex.givers.
+// A variant of a policy is its offer to consumers of one kind: for a policy with an external source the
+// index of an answer, for a policy of peers the index of a consumer in policyIndex.givers.
 const noVariant = -1
 
 // shadowed is a policy that loses to another one, by their indexes.

@@ -12,8 +12,8 @@ type Amount struct {
 	Value    int64
 }
 
-// Offer is what one consumer may use in one class: what it has, and what is left. It is immutable.
-// Consumers with equal offers may share one.
+// Offer holds the amounts that one consumer may use in one class: its present use and grants, and the
+// remainder. It is immutable. Consumers with equal offers may share one.
 type Offer struct {
 	// Class is empty for the one unnamed pool.
 	Class string
@@ -24,11 +24,12 @@ type Offer struct {
 	// Override is the index of the override that matched, -1 for none.
 	Override int
 
-	// lastPolicy is the policy that decided last; version and reclaim are those of its last edit.
+	// lastPolicy is the policy that decided last; version and reclaim are from its last edit.
 	lastPolicy string
 	version    string
 	reclaim    Reclaim
-	// moved is when the amounts of a withdrawn offer changed last, in Unix seconds, 0 for an offer in force.
+	// moved is the time of the last change to the amounts of a withdrawn offer, in Unix seconds, 0 for
+	// an offer in force.
 	moved int64
 }
 
@@ -164,7 +165,7 @@ type Offers struct {
 type Departed struct {
 	ID    string
 	Entry *Entry
-	// Since is when it was last known, in Unix seconds.
+	// Since is the time at which it was last known, in Unix seconds.
 	Since int64
 }
 

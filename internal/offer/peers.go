@@ -54,6 +54,6 @@ func (p *policyPlan) forGiver(id string) []Step {
 	return steps
 }
 
-// Withheld is how much of what remains of the pool the consumer is not offered, because it gives it
+// Withheld is the part of the pool's remainder that the consumer is not offered, because it gives it
 // itself.
 func (s *Step) Withheld() int64 { return s.Gives - s.Taken }

@@ -23,14 +23,14 @@ type policyPlan struct {
 	granted capacity.Row
 	// steps are the arithmetic of the pool, sorted by resource.
 	steps []Step
-	// answers are those of an external source, nil for a policy without one.
+	// answers holds the answers of an external source, nil for a policy without one.
 	answers *capacity.Answers
 	// givers are the peers that give nodes of the pool.
 	givers []string
 	// pooled are the steps that templates begin with.
 	pooled []Step
-	// base is the template without an override, overridden that of each override. Both are for consumers
-	// without a variant.
+	// base is the template without an override, overridden has one for each override. Both are for
+	// consumers without a variant.
 	base       template
 	overridden []template
 	// variants has the templates of variants, made when the first consumer needs them. It does not change
@@ -43,14 +43,14 @@ type policyPlan struct {
 // variantKey selects a template by its override, -1 for none, and a variant.
 type variantKey struct{ override, variant int }
 
-// template is what a policy offers under one override, except for each consumer's own part.
+// template is a policy's offer under one override, without each consumer's own part.
 type template struct {
 	override int
 	// steps are sorted by resource.
 	steps []Step
 }
 
-// newPlans returns the plans in the order of the index, with nothing worked out.
+// newPlans returns the plans in the order of the index, with nothing computed.
 func newPlans(x *policyIndex, in *Input) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
@@ -119,7 +119,7 @@ func (p *policyPlan) addGrant(granted capacity.Row, use *capacity.Use) {
 	}
 }
 
-// used is what counts of a consumer's use of the pool: nothing where only grants count.
+// used returns the part of a consumer's use of the pool that counts: nothing where only grants count.
 func (p *policyPlan) used(use *capacity.Use) capacity.Row {
 	if p.pool != nil && p.Nodes.Count == Free {
 		return use.In(p.poolIndex)
@@ -157,8 +157,8 @@ func (p *policyPlan) setTemplates(pool []Step, column map[string]int) {
 	}
 }
 
-// newTemplate makes the template under an override, -1 for none. A named amount replaces the share
-// of the nodes, and that of an override replaces both, and what an external source has answered.
+// newTemplate makes the template under an override, -1 for none. A named amount replaces the share of
+// the nodes; an override's amount replaces both, and the answer of an external source.
 func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool []Step) template {
 	var o *Override
 	if override >= 0 {

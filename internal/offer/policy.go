@@ -81,13 +81,13 @@ func (p *Policy) Threshold(resource string) int64 {
 type Slices struct {
 	// DenyExcess grants a request in full or not at all, instead of capping it.
 	DenyExcess bool
-	// Filters are asked about each request. One that any of them refuses is not granted. FilterMessage is
-	// what the consumer is told then, empty for a sentence that names the policy.
+	// Filters are asked about each request. A request that any of them refuses is not granted.
+	// FilterMessage is then reported to the consumer, empty for a sentence that names the policy.
 	Filters       []SliceFilter
 	FilterMessage string
-	// Defaults replace what a request leaves out, as far as the policy offers it.
+	// Defaults replace what a request leaves out, up to what the policy offers.
 	Defaults capacity.Amounts
-	// LiqoDefaults is set if Defaults are those of Liqo, because the policy names none.
+	// LiqoDefaults is set if Defaults come from Liqo, because the policy names none.
 	LiqoDefaults bool
 	// NodeLabels and NodeSelector are for the consumer's virtual node.
 	NodeLabels, NodeSelector map[string]string
@@ -155,8 +155,8 @@ type Scope struct {
 	Filters []ConsumerFilter
 }
 
-// ConsumerFilter is a rule of the provider. Package filter has those that are written in CEL, and
-// plugins/filters those that are written in Go.
+// ConsumerFilter is a rule of the provider. Package filter has the rules in CEL, and plugins/filters
+// the rules in Go.
 type ConsumerFilter interface {
 	// Admits reports whether the scope may include the consumer, and if not, why. It must depend on
 	// nothing but the consumer. Every evaluation asks again, also of other goroutines.
@@ -165,8 +165,8 @@ type ConsumerFilter interface {
 	String() string
 }
 
-// SliceFilter is a rule of the provider on requests. Package filter has those that are written in CEL, and
-// plugins/filters those that are written in Go.
+// SliceFilter is a rule of the provider on requests. Package filter has the rules in CEL, and
+// plugins/filters the rules in Go.
 type SliceFilter interface {
 	// Rule reports whether the request may be granted. If not, why adds for admins of the provider what the
 	// message to the consumer does not say, such as that the filter fails. It must depend on nothing but
@@ -176,7 +176,7 @@ type SliceFilter interface {
 	String() string
 }
 
-// Ruling is what a SliceFilter says of a request.
+// Ruling is a SliceFilter's answer to a request.
 type Ruling int
 
 const (
@@ -191,14 +191,15 @@ const (
 // MaxRequestLabels bounds the labels of a ResourceSlice that a filter admits: its consumer writes them.
 const MaxRequestLabels = 64
 
-// Request is what a ResourceSlice asks for.
+// Request is the request of a ResourceSlice.
 type Request struct {
 	// Key identifies the slice.
 	Key      string
 	Consumer Consumer
-	// Resources is what the slice asks for, and the defaults of the policy for what it omits.
+	// Resources holds the amounts that the slice asks for, and the defaults of the policy for what it
+	// omits.
 	Resources capacity.Amounts
-	// Labels are those of the slice.
+	// Labels holds the labels of the slice.
 	Labels map[string]string
 	// Age is the time from the creation of the slice to the last full minute.
 	Age time.Duration

@@ -24,8 +24,8 @@ type PreviousOffers struct {
 	Complete bool
 	// Names are the resources that the policy has offered.
 	Names []string
-	// Withdrawn is when the offers were withdrawn, in Unix seconds, 0 for offers that were in force. Every
-	// other consumer has then been offered 0 of Names.
+	// Withdrawn is the time at which the offers were withdrawn, in Unix seconds, 0 for offers that were
+	// in force. Every other consumer has then been offered 0 of Names.
 	Withdrawn int64
 	// Anyone is set if the default offer was withdrawn, too.
 	Anyone bool
@@ -50,9 +50,9 @@ const restoredPolicy = "\x00restored"
 // unknown is the amount in a restored offer of a resource that was offered in an unknown amount.
 const unknown = -1
 
-// restore returns the offers that the records describe, and those of a known consumer that is not among
-// them. If two records list the same class for a consumer, as happens right after one policy took over
-// from another, the larger of each amount counts.
+// restore returns the offers that the records describe, and the entry of a known consumer that is not
+// among them. If two records list the same class for a consumer, as happens right after one policy took
+// over from another, the larger of each amount counts.
 func (e *evaluation) restore(records []PreviousOffers) (before Offers, others *Entry) {
 	records = slices.Clone(records)
 	slices.SortFunc(records, func(a, b PreviousOffers) int { return cmp.Compare(a.Policy, b.Policy) })
@@ -124,14 +124,14 @@ func recordedPolicies(records []PreviousOffers) map[string]bool {
 	return policies
 }
 
-// before is what a consumer was offered in one class until now.
+// before is the previous offer to a consumer in one class.
 type before struct {
 	// offer is nil if there was none, or none is on record.
 	offer  *Offer
 	record record
 }
 
-// record says what is known of an earlier offer that is nil, or lists an unknown amount.
+// record describes an earlier offer that is nil, or lists an unknown amount.
 type record int
 
 const (
@@ -143,9 +143,9 @@ const (
 	lostAmongClasses
 )
 
-// amount is what was offered of a resource. If the record is lost, the consumer must have been
-// offered what it uses now, which math.MaxInt64 stands for. If several classes may have held it,
-// each counts as just enough not to evict.
+// amount returns the previous offer of a resource. If the record is lost, the consumer must have been
+// offered what it uses now, which math.MaxInt64 stands for. If several classes may have held it, each
+// counts as just enough not to evict.
 func (b before) amount(resource string) int64 {
 	switch {
 	case b.offer == nil && b.record == complete:

@@ -9,14 +9,14 @@ import (
 
 // Record describes an offer completely, for a process that goes on from it: see Offer.Record.
 type Record struct {
-	// Class, Policy, Override and Amounts are those of the Offer.
+	// Class, Policy, Override and Amounts are copied from the Offer.
 	Class, Policy string
 	Override      int
 	Amounts       capacity.Amounts
-	// LastPolicy is the policy that decided last, and Reclaim that of its last edit.
+	// LastPolicy is the policy that decided last, and Reclaim the reclaim of its last edit.
 	LastPolicy string
 	Reclaim    Reclaim
-	// Moved is when the amounts of a withdrawn offer changed last, in Unix seconds.
+	// Moved is the time of the last change to the amounts of a withdrawn offer, in Unix seconds.
 	Moved int64
 }
 
@@ -32,7 +32,7 @@ func (o *Offer) Record() Record {
 	return r
 }
 
-// Offer returns the offer that has this record. The version is that of the policy that decides: the
+// Offer returns the offer that has this record. The version belongs to the policy that decides: the
 // first evaluation after an edit publishes everything that the policy decides on.
 func (r Record) Offer(version string) *Offer {
 	o := &Offer{

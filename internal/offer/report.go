@@ -17,8 +17,8 @@ const (
 // Report describes what one policy does.
 type Report struct {
 	Outcome Outcome
-	// Missing lists those of cpu, memory and pods that the policy offers some consumer nothing of.
-	// Exhausted lists those of which nothing is left for some consumer.
+	// Missing lists which of cpu, memory and pods the policy does not offer to some consumer. Exhausted
+	// lists the ones of which nothing is left for some consumer.
 	Missing, Exhausted []string
 	// Losses lists the known consumers of this policy for which another one decides, by that policy's
 	// name.
@@ -26,8 +26,8 @@ type Report struct {
 	// Unknown lists the IDs that the policy names and of which nothing else is known, sorted. At most
 	// MaxReported.
 	Unknown []string
-	// Nodes is the number of nodes in the pool, Unusable are those that the policy selects and leaves
-	// out. They and the three amounts are for a policy of nodes.
+	// Nodes is the number of nodes in the pool, Unusable lists the nodes that the policy selects and
+	// leaves out. They and the three amounts are for a policy of nodes.
 	Nodes                          int
 	Unusable                       capacity.Unusable
 	Capacity, Committed, Remaining capacity.Amounts
@@ -66,7 +66,7 @@ type Loss struct {
 	Consumers []string
 }
 
-// ConsumerReport is what a policy offers one consumer.
+// ConsumerReport reports a policy's offer to one consumer.
 type ConsumerReport struct {
 	ID string
 	// Offer is nil for none.
@@ -81,7 +81,7 @@ type Outcome int
 const (
 	// Offering: the policy decides for its consumers, or would for consumers that are not known yet.
 	Offering Outcome = iota
-	// DryRun: the policy is worked out and not published.
+	// DryRun: the policy is evaluated and not published.
 	DryRun
 	// Shadowed: other policies decide for all of its consumers.
 	Shadowed
@@ -115,15 +115,15 @@ func (s neededSet) names() []string {
 	return names
 }
 
-// verdict is what a policy that decides for a consumer comes to, by the latest evaluation: the
-// published offer may be older.
+// verdict is the latest result of a policy that decides for a consumer: the published offer may be
+// older.
 type verdict struct {
 	policy int
 	// offer is nil for none.
 	offer *Offer
 	held  bool
-	// missing are the needed resources that the policy itself does not offer, exhausted those of which
-	// nothing is left.
+	// missing lists the needed resources that the policy itself does not offer, exhausted the ones of
+	// which nothing is left.
 	missing, exhausted neededSet
 	// evicts is set if the offer evicts the consumer's pods.
 	evicts bool

@@ -2,9 +2,9 @@ package offer
 
 import "slices"
 
-// Shown returns the explained offers of one consumer without what is only owed to readers of Liqo v0.x:
-// the zeros of classes that no policy serves, and those of resources that were taken out of the policy.
-// It reuses the list.
+// Shown returns the explained offers of one consumer without the zeros that are only owed to readers of
+// Liqo v0.x: of classes that no policy serves, and of resources that were taken out of the policy. It
+// reuses the list.
 func Shown(all []Explained) []Explained {
 	inForce := slices.ContainsFunc(all, func(x Explained) bool { return !x.Spent() })
 	all = slices.DeleteFunc(all, func(x Explained) bool {

@@ -33,7 +33,7 @@ type Stabilizer struct {
 	pools map[string]levels
 }
 
-// levels are those of one policy's pool, by resource.
+// levels holds the levels of one policy's pool, by resource.
 type levels struct {
 	version    string
 	byResource map[string]level
@@ -97,9 +97,10 @@ type level struct {
 	given int64
 	// there is the amount that was last observed. It has not changed since.
 	there int64
-	// dip is the time of an amount below the level, rise that of one above it, zero for none.
+	// dip is the time of an amount below the level, rise the time of an amount above it, zero for none.
 	dip, rise episode
-	// low is when the amount was last below the level, lowered when the level was last lowered.
+	// low is the last time at which the amount was below the level, lowered the last time at which the
+	// level was lowered.
 	low, lowered time.Time
 }
 

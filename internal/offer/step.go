@@ -6,7 +6,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Source is where an amount comes from.
+// Source is the origin of an amount.
 type Source int
 
 const (
@@ -22,7 +22,7 @@ const (
 	FromRevocation
 )
 
-// Step is the arithmetic of one amount, its fields in the order in which they are worked out.
+// Step is the arithmetic of one amount, its fields in the order of the computation.
 type Step struct {
 	Resource string
 	Source   Source
@@ -31,11 +31,11 @@ type Step struct {
 	// Counted is the sum over the nodes, by the policy's Count. It, Reserve and Percent, and the next
 	// six fields are for FromNodes.
 	Counted, Reserve, Percent int64
-	// Pool is the policy's share of the nodes, at its level: see Stabilizer. Committed is what all
-	// consumers hold of it, Own this consumer's part of Committed, and Remaining what is left.
+	// Pool is the policy's share of the nodes, at its level: see Stabilizer. Committed is the part of
+	// it that all consumers hold, Own this consumer's part of Committed, and Remaining the rest.
 	Pool, Committed, Own, Remaining int64
-	// Gives is how much of Pool is on nodes that the consumer itself gives, and Taken the part of that
-	// which consumers' pods use. Both are 0 except for a consumer in a pool of peers.
+	// Gives is the part of Pool on nodes that the consumer itself gives, and Taken the part of Gives
+	// that consumers' pods use. Both are 0 except for a consumer in a pool of peers.
 	Gives, Taken int64
 	// Max is the ceiling, none for no ceiling.
 	Max int64

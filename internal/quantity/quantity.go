@@ -12,7 +12,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Rounding is how the part of a quantity is rounded that is smaller than the unit of its amounts.
+// Rounding is the direction in which a quantity is rounded to the unit of its amounts.
 type Rounding int
 
 const (

@@ -125,7 +125,8 @@ func amountIn(e *offer.Entry, class, resource string) Amount {
 	return Amount{value, listed}
 }
 
-// explanations are those of one consumer. Lines are written for the classes that are asked for.
+// explanations holds the explanations of one consumer. Lines are written for the classes that are asked
+// for.
 type explanations struct {
 	explained []offer.Explained
 	class     string

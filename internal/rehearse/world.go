@@ -17,23 +17,24 @@ type World struct {
 	Now time.Time
 	// Policies are all ResourcePolicies, by name.
 	Policies []table.Policy
-	// Consumers are those that Liqo's objects describe, sorted by ID.
+	// Consumers lists the consumers that Liqo's objects describe, sorted by ID.
 	Consumers []offer.Consumer
-	// Offers are those that are published. The zero value is for a world without a past.
+	// Offers holds the published offers. The zero value is for a world without a past.
 	Offers offer.Offers
-	// Recorded is what an earlier process recorded, for a world without Offers.
+	// Recorded holds the records of an earlier process, for a world without Offers.
 	Recorded []offer.PreviousOffers
 	// Slices are the decisions on ResourceSlices, nil for none.
 	Slices table.SliceDecisions
-	// Levels are those of the pools.
+	// Levels holds the levels of the pools.
 	Levels offer.Stabilizer
-	// Resources are names of resources that an evaluation needs columns for, besides those of policies.
+	// Resources lists further resources that an evaluation needs columns for, besides the resources of
+	// policies.
 	Resources []string
-	// Content is what nodes have and pods request.
+	// Content holds the amounts of nodes and the requests of pods.
 	Content *capacity.Copy
 	// Filters are the names of filters in Go that the operator asked and that the policies do not have.
 	Filters []string
-	// External is what external sources have answered, by the policy that offers it.
+	// External holds the answers of external sources, by the policy that offers them.
 	External map[string]capacity.Answers
 }
 
@@ -45,7 +46,7 @@ func Of(s *table.Snapshot, content *capacity.Copy) World {
 	}
 }
 
-// Change is what to change of a world.
+// Change lists the changes to a world.
 type Change struct {
 	// Apply are policies to create, or to replace by name.
 	Apply []table.Policy
@@ -141,7 +142,7 @@ type Rested struct {
 	// Restless is set if there were still changes after maxRounds evaluations.
 	Restless bool
 
-	// levels are those of the pools at the time.
+	// levels holds the levels of the pools at the time.
 	levels offer.Stabilizer
 	time   time.Time
 }
@@ -219,9 +220,9 @@ func sameOffers(before, after offer.Offers) bool {
 	return true
 }
 
-// Outcome is what a rehearsal came to.
+// Outcome is the outcome of a rehearsal.
 type Outcome struct {
-	// World is what was rehearsed on, Change the change.
+	// World is the world before the rehearsal, Change the change.
 	World  *World
 	Change *Change
 	// Without is the world at rest without the change, With the one at rest with it.
@@ -237,7 +238,7 @@ func Rehearse(w *World, c *Change, ended func() bool) *Outcome {
 		return nil
 	}
 	if w.Offers.Default == nil {
-		// Nobody knows what is published: it is what follows without the change.
+		// Nobody knows the published offers: the outcome without the change stands for them.
 		settled := *w
 		settled.Offers, settled.Levels, settled.Now = o.Without.Offers, o.Without.levels, o.Without.time
 		w, o.World = &settled, &settled

@@ -35,8 +35,8 @@ func (s selector) Keys() []string {
 	return keys
 }
 
-// String implements capacity.Selector. Kubernetes writes the selector of nothing like that of
-// everything.
+// String implements capacity.Selector. Kubernetes writes the selector that matches nothing like the one
+// that matches everything.
 func (s selector) String() string {
 	if _, selectable := s.Requirements(); !selectable {
 		return "<nothing>"

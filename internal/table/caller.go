@@ -26,8 +26,8 @@ type Caller struct {
 	reads atomic.Int32
 	// subscriptions counts the open subscriptions.
 	subscriptions atomic.Int32
-	// news is what only the subscriptions of this caller are notified of, with the revision newsOf.
-	// Table.subscribing guards both.
+	// news holds the names that only the subscriptions of this caller are notified of, with the
+	// revision newsOf. Table.subscribing guards both.
 	news   news
 	newsOf uint64
 
@@ -46,7 +46,7 @@ type unknownIDs struct {
 	more bool
 }
 
-// news is what a caller is notified of when the default offer changes.
+// news holds the names to notify a caller of when the default offer changes.
 type news struct {
 	all   bool
 	names []change
@@ -55,7 +55,7 @@ type news struct {
 // NewCaller returns a caller that has read nothing.
 func (t *Table) NewCaller() *Caller { return &Caller{table: t} }
 
-// Reads says what a caller has read so far.
+// Reads is the kind of offers that a caller has read so far.
 type Reads int32
 
 const (

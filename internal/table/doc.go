@@ -1,5 +1,5 @@
-// Package table is where the evaluation and its readers meet. It holds one published snapshot, and
-// notifies subscriptions of the consumers whose offers changed.
+// Package table connects the evaluation and its readers. It holds one published snapshot, and notifies
+// subscriptions of the consumers whose offers changed.
 //
 // # What a reader can rely on
 //

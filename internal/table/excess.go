@@ -7,7 +7,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Excess is what the pods of a ResourceSlice request beyond what the slice was granted.
+// Excess is the amount that the pods of a ResourceSlice request beyond its grant.
 type Excess struct {
 	Consumer, Policy, Class string
 	// Slice is the name of the slice.

@@ -63,7 +63,7 @@ func newPlaces(readable offer.Entries, old map[string]place) map[string]place {
 	return places
 }
 
-// diff is how entries differ from the previous ones.
+// diff lists the differences between entries and the previous ones.
 type diff struct {
 	joined, left []string
 	// changed are the consumers in both with different amounts.
@@ -129,8 +129,8 @@ func (t *Table) concerned(old, next *Snapshot, d diff) []change {
 	return changes
 }
 
-// notify notifies every subscription of the changes. If the default offer has changed, it also
-// notifies those of callers that have read unknown IDs of these.
+// notify notifies every subscription of the changes. If the default offer has changed, it also notifies
+// the subscriptions of callers that have read unknown IDs.
 func (t *Table) notify(changes []change, defaultChanged bool, s *Snapshot) {
 	if len(changes) == 0 && !defaultChanged {
 		return

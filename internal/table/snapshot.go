@@ -15,18 +15,17 @@ import (
 type Snapshot struct {
 	// Result holds the offers, their reasons and a report for each valid policy.
 	*offer.Result
-	// Input is what Result was evaluated from. It includes the consumers and what counts as
-	// granted.
+	// Input is the input of Result. It includes the consumers and what counts as granted.
 	Input offer.Input
 	// Policies are all ResourcePolicies by name, also those that are invalid.
 	Policies []Policy
 	// Slices are the decisions on ResourceSlices; nil stands for no slices.
 	Slices SliceDecisions
-	// Peers are those that can ask for slices; nil stands for none.
+	// Peers lists the clusters that can ask for slices; nil stands for none.
 	Peers Peers
-	// Levels are those of the pools after the evaluation.
+	// Levels holds the levels of the pools after the evaluation.
 	Levels offer.Stabilizer
-	// Time is when the evaluation began.
+	// Time is the start of the evaluation.
 	Time time.Time
 	// Revision counts the snapshots published before this one, and this one. Publish sets it.
 	Revision uint64
@@ -64,7 +63,7 @@ type Policy struct {
 	Generation int64
 	// Object is the ResourcePolicy without its status and most of its metadata. It must not be changed.
 	Object *v1alpha1.ResourcePolicy
-	// Source is where the amounts come from, in the words of the API.
+	// Source is the source of the amounts, in the words of the API.
 	Source string
 	// Deleting is set for a policy that is being deleted. It takes no part.
 	Deleting bool
@@ -129,9 +128,9 @@ func AddNames(list, names []string, most int) (longer []string, more bool) {
 	return list, len(list) > before
 }
 
-// SliceDecisions are what an evaluation decided on all ResourceSlices. They never change.
+// SliceDecisions holds the decisions of an evaluation on all ResourceSlices. They never change.
 type SliceDecisions interface {
-	// Granted is what counts as granted, by class and consumer ID.
+	// Granted returns the amounts that count as granted, by class and consumer ID.
 	Granted() map[string]map[string]capacity.Amounts
 	// Under returns what one policy has granted.
 	Under(policy string) PolicyGrants
@@ -144,20 +143,20 @@ type SliceDecisions interface {
 
 // DecidedSlice is a ResourceSlice with the decision on it, or a part of what one holds.
 type DecidedSlice struct {
-	// Namespace and Name are those of the slice. UID tells apart what All yields.
+	// Namespace and Name identify the slice. UID tells apart what All yields.
 	Namespace, Name, UID string
-	// User is the name under which the pods of the slice are sent: that of the certificate that Liqo
-	// signs for the slice. It is worked out from the name of the slice and the owner of its tenant
-	// namespace, which the consumer cannot change, and empty without an owner.
+	// User is the name under which the pods of the slice are sent, as in the certificate that Liqo
+	// signs for the slice. It derives from the name of the slice and the owner of its tenant namespace,
+	// which the consumer cannot change, and is empty without an owner.
 	User string
 	// Creator returns the label value by which pods name User. It may be nil without one.
 	Creator func() string
-	// Slice is what was asked for, and what counted as granted before the decision. It is Pinned for
-	// what cannot be taken back now.
+	// Slice holds the request, and the amounts that counted as granted before the decision. It is
+	// Pinned if they cannot be taken back now.
 	grant.Slice
 	// Answer is the decision, nil for a slice that is not answered.
 	Answer *grant.Answer
-	// Because explains the answer, or why there is none. It is worked out when it is called.
+	// Because explains the answer, or its absence. It is computed on each call.
 	Because func() string
 }
 
@@ -166,7 +165,7 @@ func (s *DecidedSlice) Accepted() bool {
 	return s.Answer != nil && s.Answer.Verdict == grant.Accept || s.Answer == nil && s.Slice.Granted != nil
 }
 
-// After is what the slice is granted after the decision, nil if it is not accepted.
+// After returns the grant of the slice after the decision, nil if it is not accepted.
 func (s *DecidedSlice) After() capacity.Amounts {
 	if s.Answer == nil {
 		return s.Slice.Granted
@@ -182,17 +181,17 @@ func (s *DecidedSlice) Policy() string {
 	return s.Answer.Policy.Name
 }
 
-// PolicyGrants are what one policy has granted.
+// PolicyGrants sums the grants of one policy.
 type PolicyGrants struct {
-	// Slices is how many slices are granted something.
+	// Slices is the number of slices that are granted something.
 	Slices int32
-	// Waiting is how many slices are granted less than they request because the pool has no more
-	// now.
+	// Waiting is the number of slices that are granted less than they request because the pool has no
+	// more now.
 	Waiting   int32
 	Consumers map[string]ConsumerGrants
 }
 
-// ConsumerGrants are what the slices of one consumer are granted together under a policy.
+// ConsumerGrants sums the grants of one consumer's slices under a policy.
 type ConsumerGrants struct {
 	Slices  int32
 	Amounts capacity.Amounts

@@ -8,11 +8,11 @@ import (
 	"sync/atomic"
 )
 
-// ErrClosed is what Next returns once its subscription is closed.
+// ErrClosed is the error of Next once its subscription is closed.
 var ErrClosed = errors.New("the subscription is closed")
 
-// MaxWaiting is how many names wait in a subscription. If there are more, the empty ID replaces all
-// of them.
+// MaxWaiting bounds the number of names that wait in a subscription. If there are more, the empty ID
+// replaces all of them.
 const MaxWaiting = 128
 
 // Subscription is one subscriber's queue of changes. It holds each consumer at most once, and at

@@ -45,7 +45,7 @@ func (t *Table) Ready() <-chan struct{} { return t.ready }
 // Current returns the latest snapshot, nil before the first one. It is not a read of any offer.
 func (t *Table) Current() *Snapshot { return t.snapshot.Load() }
 
-// Revision is that of the latest snapshot, 0 before the first one.
+// Revision returns the revision of the latest snapshot, 0 before the first one.
 func (t *Table) Revision() uint64 {
 	if s := t.snapshot.Load(); s != nil {
 		return s.Revision

@@ -7,10 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 )
 
-// Entry is what one replica knows of the grant of one slice. The zero Entry knows nothing. It is
-// not safe for concurrent use, and at most one of its writes may be under way at a time.
+// Entry holds what one replica knows of the grant of one slice. The zero Entry knows nothing. It is not
+// safe for concurrent use, and at most one of its writes may be under way at a time.
 type Entry struct {
-	// record is what the API server was last known to hold at version, nil for no record.
+	// record is the record that the API server last had at version, nil for none.
 	record  *Record
 	version string
 	// newest is the newest version that was ever known. Reports of older versions are ignored.
@@ -21,15 +21,15 @@ type Entry struct {
 	uncertain []Record
 	// planned is the latest decision.
 	planned Share
-	// largestAnswer is the largest answer of this term that can still take effect: that of the last
-	// write, once it is confirmed. It is nil before the first, and while a write is under way or
+	// largestAnswer is the largest answer of this term that can still take effect: the answer of the
+	// last write, once it is confirmed. It is nil before the first, and while a write is under way or
 	// its outcome unknown.
 	largestAnswer *Share
 	// writes counts the writes of the record in this term.
 	writes int
 }
 
-// authority is what this replica may do and assume about the record.
+// authority says how far this replica may act on the record.
 type authority int
 
 const (
@@ -44,17 +44,18 @@ const (
 	deleting
 )
 
-// Want is what a slice is to become.
+// Want is the wanted state of a slice.
 type Want struct {
-	// Share is what the answer accepts in the class of the slice, empty if it accepts nothing.
+	// Share holds the amounts that the answer accepts in the class of the slice, empty if it accepts
+	// nothing.
 	Share
 	// Stands reports whether the status of the slice is the answer already.
 	Stands bool
-	// Kept is what pods of the slice use of what is on record in its class. The record is not
-	// lowered below it, whatever the answer.
+	// Kept is the part of the record in its class that pods of the slice use. The record is not lowered
+	// below it, whatever the answer.
 	Kept Share
-	// Earlier is what still counts of what the slice held in other classes, once an answer in its
-	// present class is confirmed.
+	// Earlier is the part of the slice's holdings in other classes that still counts once an answer in
+	// its present class is confirmed.
 	Earlier Shares
 	// Gone reports whether there is no slice left to answer, or Liqo drains its tenant. Share is
 	// then what its pods still use.
@@ -80,7 +81,7 @@ type Step struct {
 	Action Action
 	// Record is the record to write.
 	Record Record
-	// Version is that of the record to replace or delete, empty to create it.
+	// Version is the version of the record to replace or delete, empty to create it.
 	Version string
 }
 
@@ -301,8 +302,8 @@ func (e *Entry) isNews(version string) bool {
 // a new version since.
 func (e *Entry) AnswerWritten(s Share) { e.largestAnswer = &s }
 
-// Newer compares versions of objects of one kind. If one is not a number, unlike those of the API
-// server, the first is taken to be newer.
+// Newer compares versions of objects of one kind. If one is not a number, which the API server never
+// writes, the first is taken to be newer.
 func Newer(version, than string) bool {
 	order, err := resourceversion.CompareResourceVersion(version, than)
 	return err != nil || order > 0

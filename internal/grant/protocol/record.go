@@ -2,9 +2,9 @@ package protocol
 
 // Record is the content of the Grant of a slice.
 type Record struct {
-	// Present is what the slice holds in its class. It may not have accepted more.
+	// Present is the slice's holding in its class. It may not have accepted more.
 	Present Share
-	// Earlier is what the slice still holds in former classes.
+	// Earlier lists the slice's remaining holdings in former classes.
 	Earlier Shares
 	// Released marks the record of a slice that is gone or drained: only pods still hold it.
 	Released bool

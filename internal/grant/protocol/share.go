@@ -9,13 +9,13 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Share is what a slice holds in one class.
+// Share holds the amounts of a slice in one class.
 type Share struct {
 	Class string
 	// Policy granted the share, and Reclaim is that policy's. An empty Policy is unknown.
 	Policy  string
 	Reclaim offer.Reclaim
-	// Amounts are what is held. An amount of 0 is the same as none. Shares share the map: the
+	// Amounts holds the amounts held. An amount of 0 is the same as none. Shares share the map: the
 	// caller must not change it.
 	Amounts capacity.Amounts
 }
@@ -43,7 +43,7 @@ func (s Share) covers(o Share) bool {
 // Same reports whether both hold the same in the same class, whatever the policies.
 func (s Share) Same(o Share) bool { return s.Class == o.Class && s.covers(o) && o.covers(s) }
 
-// With returns the larger of each amount of both. The class and policy are those of the other share
+// With returns the larger of each amount of both. It takes the class and policy of the other share
 // unless that is empty.
 func (s Share) With(o Share) Share {
 	switch {
@@ -102,7 +102,7 @@ func (s Share) Least(amounts capacity.Amounts) Share {
 	return s
 }
 
-// Shares are what a slice holds, sorted by class. None is empty.
+// Shares lists the holdings of a slice, sorted by class. None is empty.
 type Shares []Share
 
 // Add returns the shares with another one added. In one class the larger of each amount counts.

@@ -21,7 +21,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// newUID is that of a policy that does not exist yet.
+// newUID is the UID of a policy that does not exist yet.
 const newUID = "new"
 
 // DecodeChange reads a Change and nothing else. It refuses fields that it does not know, and lists that

@@ -40,13 +40,13 @@ type decoder struct {
 	of      rest.Evaluated
 	w       rehearse.World
 	ledger  *capacity.Ledger
-	// versions are those of the valid policies, by name.
+	// versions holds the versions of the valid policies, by name.
 	versions map[string]string
 	entries  map[string]*offer.Entry
 	departed map[string]offer.Departed
 	anyone   *offer.Entry
 	levels   map[string]rest.Amounts
-	// problems are those of external sources.
+	// problems holds the problems of external sources.
 	problems map[string]string
 	answers  answers
 	requests rehearse.Requests

@@ -1,6 +1,6 @@
 // Package world converts between the JSON of package rest and the values of package rehearse, for the
 // operator and for kubectl-proffer. Policies are parsed as the operator parses them, and nodes that are
-// added as it parses those of the cluster.
+// added as it parses nodes of the cluster.
 package world
 
 import (

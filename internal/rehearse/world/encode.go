@@ -20,8 +20,8 @@ import (
 )
 
 // Encode writes the world of a snapshot as a rest.World. It holds one element of a list at a time. The
-// content is a copy of the ledger that the snapshot was evaluated from. The version is that of the
-// operator, and filters are the names of its filters in Go.
+// content is a copy of the ledger that the snapshot was evaluated from. The version is the operator's,
+// and filters are the names of its filters in Go.
 func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version string, filters []string) error {
 	e := encoder{to: bufio.NewWriter(to)}
 	e.text("{")
@@ -253,7 +253,7 @@ func groupObject(g *capacity.NodeGroup) rest.WorldNodeGroup {
 	return out
 }
 
-// Unknown is what a World does not hold, for Simulation.Unknown.
+// Unknown lists what a World does not hold, for Simulation.Unknown.
 var Unknown = []string{
 	"grants that the operator was writing, and records of what slices held before",
 	"the Tenants of consumers: a slice that waited for one is not answered",
@@ -261,7 +261,7 @@ var Unknown = []string{
 	"whether nodes in their grace get back what they have lost: they count as before",
 }
 
-// UnknownOfCluster is what the objects of a cluster do not hold, for Simulation.Unknown.
+// UnknownOfCluster lists what the objects of a cluster do not hold, for Simulation.Unknown.
 var UnknownOfCluster = []string{
 	"amounts that a running operator keeps within a threshold, and for how long a pool has been below or above its level",
 	"grants that a running operator is writing",

@@ -11,13 +11,13 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// restless is what Simulation.Unknown says of a world that does not come to rest.
+// restless is the line of Simulation.Unknown for a world whose changes do not end.
 const restless = "there are still changes after 100 evaluations: the answer is of the last one"
 
-// daemons is what Simulation.Unknown says of nodes that join.
+// daemons is the line of Simulation.Unknown for nodes that join.
 const daemons = "the pods that DaemonSets start on nodes that join: all that these nodes have counts as free"
 
-// SimulationOf returns what a rehearsal came to. Problems are those of ChangeOf, and unknown is what
+// SimulationOf returns the outcome of a rehearsal. Problems come from ChangeOf, and unknown lists what
 // the world did not hold.
 func SimulationOf(
 	o *rehearse.Outcome, of rest.Evaluated, problems map[string][]string, unknown []string,
