@@ -82,7 +82,7 @@ func (o *options) inUse(err error) error {
 	return err
 }
 
-// mayBe reports whether the address that was tried can be that of the flag, whose host may be a
+// mayBe reports whether the address that was tried can be the address of the flag, whose host may be a
 // name.
 func (a *address) mayBe(tried address) bool {
 	return a.host == tried.host || net.ParseIP(a.host) == nil || everyHost(a.host) && everyHost(tried.host)

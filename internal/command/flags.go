@@ -27,8 +27,8 @@ const (
 // options are the values of the command line.
 type options struct {
 	help, version bool
-	// config is the path of the configuration file. plugins are what it switches on, unused the names of
-	// other plugins of the program.
+	// config is the path of the configuration file. plugins holds the plugins that it switches on,
+	// unused the names of other plugins of the program.
 	config  string
 	plugins operator.Plugins
 	unused  []string

@@ -19,9 +19,10 @@ import (
 	"proffer.dev/proffer/plugin"
 )
 
-// Program is what a program adds to the operator.
+// Program holds the additions of a program to the operator.
 type Program struct {
-	// Version is that of the program. Empty is for the version in Go's build information.
+	// Version is the version of the program. If it is empty, the version in Go's build information is
+	// used.
 	Version string
 	// The plugins that the configuration file may switch on.
 	NodeFilters     []Registered[plugin.NodeFilterFactory]

@@ -19,7 +19,7 @@ type Debouncer struct {
 	first  chan time.Time
 	// now ends a window early.
 	now chan struct{}
-	// last is when the previous window ended. Only Wait uses it.
+	// last is the end of the previous window. Only Wait uses it.
 	last time.Time
 }
 
@@ -48,7 +48,7 @@ func (d *Debouncer) WakeNow() {
 
 // Wait returns at the end of a window, with the time of the wake-up that opened it. The work that
 // follows covers every wake-up before the return; a later wake-up opens the next window. The error
-// is that of ctx.
+// comes from ctx.
 func (d *Debouncer) Wait(ctx context.Context) (time.Time, error) {
 	select {
 	case <-ctx.Done():

@@ -114,7 +114,7 @@ func (i *CRDInformer) Name() string { return "objects of " + i.kind.String() }
 // once, or the kind does not exist.
 func (i *CRDInformer) Done() <-chan struct{} { return i.synced }
 
-// Served reports whether the kind exists, as far as is known.
+// Served reports whether the kind is known to exist.
 func (i *CRDInformer) Served() bool { return i.served.Load() }
 
 func (i *CRDInformer) run(ctx context.Context) error {

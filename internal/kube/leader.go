@@ -25,19 +25,19 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// podNamespaceFile is where a Pod finds the name of its namespace.
+// podNamespaceFile holds the name of a Pod's namespace.
 const podNamespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
 // LeaderElection configures how replicas agree on the one that writes. A duration of 0 stands for
 // the default of Kubernetes' own components.
 type LeaderElection struct {
-	// Namespace is that of the Lease; by default that of the Pod.
+	// Namespace is the namespace of the Lease; the default is the Pod's.
 	Namespace string
-	// LeaseDuration, in whole seconds, is how long a Lease that is no longer renewed keeps others
-	// from taking it. The default is 15 s.
+	// LeaseDuration, in whole seconds, is the time for which a Lease that is no longer renewed keeps
+	// others from taking it. The default is 15 s.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long the leader tries to renew before it stops its work. It is less than
-	// LeaseDuration; the default is 10 s.
+	// RenewDeadline is the time for which the leader tries to renew before it stops its work. It is
+	// less than LeaseDuration; the default is 10 s.
 	RenewDeadline time.Duration
 	// RetryPeriod is the time between two attempts to take or to renew the Lease. The default is 2
 	// s.
@@ -60,13 +60,13 @@ type Leader struct {
 	log    logr.Logger
 }
 
-// Tenure reports, by the clock of this process, whether it still leads. A process that was
-// suspended therefore stops before its next write, not only when its next renewal fails. The zero
-// Tenure, that of an operator without an election, always holds. It is safe for concurrent use.
+// Tenure reports, by the clock of this process, whether it still leads. A process that was suspended
+// therefore stops before its next write, not only when its next renewal fails. The zero Tenure, for an
+// operator without an election, always holds. It is safe for concurrent use.
 type Tenure struct {
-	// renewed is when the last request that renewed the Lease was sent, nil for never.
+	// renewed is the time of sending the last request that renewed the Lease, nil for never.
 	renewed atomic.Pointer[time.Time]
-	// duration is how long a renewal is good for, 0 for ever.
+	// duration is the time for which a renewal is good, 0 for ever.
 	duration time.Duration
 }
 
@@ -248,8 +248,8 @@ func (l *Leader) release(ctx context.Context) {
 }
 
 // heldLease records whether the Lease was taken, and calls lost as soon as it sees another holder.
-// LeaderElector alone would let the work continue until its deadline, concurrently with that of the
-// other holder. It is used by one goroutine at a time.
+// LeaderElector alone would let the work continue until its deadline, concurrently with the other
+// holder. It is used by one goroutine at a time.
 type heldLease struct {
 	resourcelock.Interface
 	tenure *Tenure

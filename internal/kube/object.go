@@ -17,9 +17,8 @@ func Text(u *unstructured.Unstructured, path ...string) string {
 	return text
 }
 
-// Identity returns a copy of an object that keeps only its kind, its namespace and name, its UID,
-// its resource version and its deletion timestamp. It is what a transform of an informer starts
-// from.
+// Identity returns a copy of an object that keeps only its kind, its namespace and name, its UID, its
+// resource version and its deletion timestamp. A transform of an informer starts from it.
 func Identity(u *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: map[string]any{}}
 	out.SetGroupVersionKind(u.GroupVersionKind())

@@ -12,7 +12,7 @@ const (
 	MaxMessage = 1024
 	// MaxNote is the API's bound for the note of an Event, in bytes.
 	MaxNote = 1000
-	// MaxNamed is how many names of a list a message shows.
+	// MaxNamed bounds the number of names of a list that a message shows.
 	MaxNamed = 5
 	// MaxShown bounds, in bytes, what a message repeats of a text that a consumer chose.
 	MaxShown = 64

@@ -23,8 +23,8 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 )
 
-// WaitTimeout is how long a test waits for an event. Only a failing test reaches it. After an
-// outage, client-go reconnects within a minute.
+// WaitTimeout bounds a test's wait for an event. Only a failing test reaches it. After an outage,
+// client-go reconnects within a minute.
 const WaitTimeout = 90 * time.Second
 
 // shared is the control plane of all tests of a package. The tests run one after the other, and

@@ -72,7 +72,7 @@ func Remove(t testing.TB, object client.Object) {
 	}
 }
 
-// Write is how Edit writes an object.
+// Write writes an object for Edit.
 type Write func(context.Context, client.Client, client.Object) error
 
 // WriteSpec updates all of an object but its status.

@@ -59,7 +59,7 @@ func (v *verdict) Write(text []byte) (int, error) { return len(text), nil }
 // WriteHeader implements http.ResponseWriter.
 func (v *verdict) WriteHeader(code int) { v.code = code }
 
-// allowPage is what the filter calls for a request that it allows.
+// allowPage is called by the filter for a request that it allows.
 func allowPage(w http.ResponseWriter, _ *http.Request) {
 	if v, ok := w.(*verdict); ok {
 		v.allowed = true

@@ -56,8 +56,8 @@ func (e *externals) and(sources []engine.Source) []engine.Source {
 // Done is closed once the monitors have answered, or have had the time to.
 func (e *externals) Done() <-chan struct{} { return e.done }
 
-// Start has the monitors read about the consumers that exist when the process starts, and reads them
-// until the context ends.
+// Start starts reading the monitors about the consumers that exist when the process starts, and reads
+// them until the context ends.
 func (e *externals) Start(ctx context.Context) error {
 	for _, source := range e.after {
 		select {
@@ -87,7 +87,8 @@ func (e *externals) Start(ctx context.Context) error {
 	return e.Manager.Start(ctx)
 }
 
-// follow has the monitors read about the consumers that the snapshot knows, and remove the others.
+// follow asks the monitors about the consumers that the snapshot knows, and removes the others from
+// them.
 func (e *externals) follow(s *table.Snapshot) {
 	if e.observer {
 		return

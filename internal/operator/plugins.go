@@ -34,7 +34,7 @@ import (
 // pluginTimeout bounds how long the factory of a plugin takes.
 const pluginTimeout = 10 * time.Second
 
-// Plugins are what the configuration file switches on.
+// Plugins holds the plugins that the configuration file switches on.
 type Plugins struct {
 	// ClusterID is given to each plugin.
 	ClusterID string
@@ -43,7 +43,7 @@ type Plugins struct {
 	NodeFilters     map[string]plugin.NodeFilterFactory
 	ConsumerFilters map[string]plugin.ConsumerFilterFactory
 	SliceFilters    map[string]plugin.SliceFilterFactory
-	// Reconcilers are those that run.
+	// Reconcilers holds the factories of the reconcilers that run.
 	Reconcilers map[string]plugin.ReconcilerFactory
 	// Args are the arguments of each plugin.
 	Args map[string]json.RawMessage
@@ -132,7 +132,7 @@ func startAll[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](
 	return all, nil
 }
 
-// named is what each plugin has.
+// named is the method that each plugin has.
 type named interface {
 	comparable
 	Name() string
@@ -188,7 +188,7 @@ func oneLine(text string) string {
 	return kube.Shorten(strings.Join(strings.Fields(kube.Shorten(text, 2*kube.MaxMessage)), " "), kube.MaxMessage)
 }
 
-// chainOf returns the chain of filters, nil for that of an operator without plugins.
+// chainOf returns the chain of filters, nil for an operator without plugins.
 func (p *Plugins) chainOf(b built, late filters.Late, log logr.Logger) *filters.Chain {
 	if len(p.Filters.Nodes)+len(p.Filters.Consumers)+len(p.Filters.Slices) == 0 {
 		return nil
@@ -196,7 +196,7 @@ func (p *Plugins) chainOf(b built, late filters.Late, log logr.Logger) *filters.
 	return filters.New(p.Filters, b.nodeFilters, b.consumerFilters, b.sliceFilters, late, log)
 }
 
-// runners are what the plugins add to an operator.
+// runners holds the additions of the plugins to an operator.
 type runners struct {
 	// leading run while this replica leads, everywhere in every replica.
 	leading, everywhere []manager.Runnable

@@ -89,8 +89,8 @@ type Options struct {
 	MetricsAddress, ProbeAddress, PprofAddress string
 	// BatchPeriod is the minimum time between two evaluations. Events are batched for half of it.
 	BatchPeriod time.Duration
-	// NodeGrace is how long a node counts as before that is not Ready any more, or has lost a label or all
-	// of a resource. 0 disables it.
+	// NodeGrace is the time for which a node counts as before that is not Ready any more, or has lost a
+	// label or all of a resource. 0 disables it.
 	NodeGrace time.Duration
 	// LeaderElection is nil for a single replica without leader election.
 	LeaderElection *LeaderElection

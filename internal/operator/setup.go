@@ -75,8 +75,8 @@ func cacheOptions(namespace string) cache.Options {
 	}
 }
 
-// namespaceOf returns the namespace of the Grants: that of the Lease or, without leader election,
-// that of the Pod. Outside of a Pod it is default.
+// namespaceOf returns the namespace of the Grants: the Lease's or, without leader election, the Pod's.
+// Outside of a Pod it is default.
 func namespaceOf(election *LeaderElection) string {
 	namespace, err := kube.LeaseNamespace(election)
 	if err != nil {
@@ -109,14 +109,14 @@ type parts struct {
 	publish *PublishOffers
 	// orchestrateAs is the ID of this cluster, empty if no Orchestration is put into force.
 	orchestrateAs string
-	// removeAfter is for tests. 0 stands for that of external sources.
+	// removeAfter is for tests. 0 stands for the default of external sources.
 	removeAfter time.Duration
 	// metrics may be nil.
 	metrics prometheus.Registerer
 	version string
 	// chain is nil without filters in Go.
 	chain *filters.Chain
-	// reconcilers are those in Go.
+	// reconcilers holds the reconcilers in Go.
 	reconcilers map[string]plugin.Reconciler
 	// metasync is nil if no books are kept in a database.
 	metasync *metasync.Options

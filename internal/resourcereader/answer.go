@@ -46,10 +46,9 @@ func flatAnswer(offers []*offer.Offer) *flat.ResourceList {
 	return answer
 }
 
-// flatOffer returns the offer in force that the flat form, which has no classes, answers with: that
-// of the unnamed class, or the only one, or nil if no offer is in force. It is not ok if several
-// classes are in force and all have names. Offers are sorted by class, so the unnamed class is
-// first.
+// flatOffer returns the offer in force that the flat form, which has no classes, answers with: the
+// offer of the unnamed class, or the only one, or nil if no offer is in force. It is not ok if several
+// classes are in force and all have names. Offers are sorted by class, so the unnamed class is first.
 func flatOffer(offers []*offer.Offer) (inForce *offer.Offer, ok bool) {
 	for _, o := range offers {
 		switch {

@@ -15,7 +15,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// connections is the set of open connections of all listeners. It bounds their number and that of
+// connections is the set of open connections of all listeners. It bounds their number and the number of
 // their concurrent calls. No connection is refused, because it may be Liqo's. At a bound, the set
 // closes the connection that takes most or behaves least like Liqo (eviction.go).
 type connections struct {
@@ -44,7 +44,8 @@ type connection struct {
 	host   netip.Prefix
 	// calls counts the concurrent calls.
 	calls atomic.Int64
-	// used is when the last call began, or else when the connection was made, in Unix seconds.
+	// used is the start of the last call, or else the time at which the connection was made, in Unix
+	// seconds.
 	used atomic.Int64
 }
 
@@ -70,7 +71,7 @@ func (s *connections) add(raw net.Conn) *connection {
 }
 
 // shedCalls closes connections until the number of calls is within its bound. The calls of a closed
-// connection take a moment to end, so it counts those of the open connections.
+// connection take a moment to end, so it counts the calls of open connections only.
 func (s *connections) shedCalls() {
 	for {
 		s.mu.Lock()

@@ -6,10 +6,10 @@ import (
 	"net/netip"
 )
 
-// evict removes the connection of the lowest rank from the set and returns it. The cost of a
-// connection is how much it takes of the resource whose bound is exceeded. The connection spared is
-// never evicted. The caller holds s.mu, closes the returned connection, and makes sure that there
-// is one to evict.
+// evict removes the connection of the lowest rank from the set and returns it. The cost of a connection
+// is the amount it takes of the resource whose bound is exceeded. The connection spared is never
+// evicted. The caller holds s.mu, closes the returned connection, and makes sure that there is one to
+// evict.
 func (s *connections) evict(spared *connection, cost func(*connection) int64) *connection {
 	costOfHost := map[netip.Prefix]int64{}
 	for c := range s.open {
@@ -35,14 +35,14 @@ func (s *connections) evict(spared *connection, cost func(*connection) int64) *c
 // connections evicts its own. Among hosts of equal cost, a connection that is used like Liqo uses
 // one stays longest.
 type rank struct {
-	// costOfHost is the cost of all connections of the host; cost is that of this connection.
+	// costOfHost is the cost of all connections of the host; cost is the cost of this connection.
 	costOfHost, cost int64
 	// likeness counts what the connection has in common with Liqo's: it has read an offer, it has
 	// read the offer of a known consumer, it has a stream.
 	likeness int
 	// calls is the number of concurrent calls.
 	calls int64
-	// used is when the last call began, in Unix seconds.
+	// used is the start of the last call, in Unix seconds.
 	used int64
 }
 

@@ -31,17 +31,16 @@ const (
 	// sendBuffer is the size in bytes of the kernel's buffer for a connection that does not read.
 	sendBuffer = 64 << 10
 
-	// writeTimeout is how long a write to a connection may make no progress before the connection
-	// is closed.
+	// writeTimeout is the longest time without progress of a write to a connection before the
+	// connection is closed.
 	writeTimeout = 20 * time.Second
 	// handshakeTimeout bounds the handshake of a connection. A shutdown waits for handshakes, so
 	// half of Options.ShutdownTimeout is a bound too.
 	handshakeTimeout = 5 * time.Second
-	// pingAfter is how long a connection may be silent before the server pings it, and pingTimeout
-	// how long the client has for its answer. Together they free the streams of a lost client
-	// within 40 s.
+	// pingAfter is the silence of a connection after which the server pings it, and pingTimeout the
+	// time for the client's answer. Together they free the streams of a lost client within 40 s.
 	pingAfter, pingTimeout = 30 * time.Second, 10 * time.Second
-	// maxIdle is how long a connection may stay open without a call.
+	// maxIdle is the longest time for which a connection may stay open without a call.
 	maxIdle = 15 * time.Minute
 	// minPingInterval is the minimum time between two pings of a client. gRPC clients ping at most
 	// every 10 s, so half of that identifies a flood.

@@ -64,9 +64,9 @@ type Options struct {
 	// Endpoints are the addresses to listen at. There must be at least one.
 	Endpoints []Endpoint
 	TLS       TLS
-	// MaxWait is how long a read without a deadline waits for the first offers. 0 means 30 s.
+	// MaxWait bounds the wait for the first offers of a read without a deadline. 0 means 30 s.
 	MaxWait time.Duration
-	// ShutdownTimeout is how long calls may take to end on shutdown. 0 means 10 s.
+	// ShutdownTimeout bounds the time for calls to end on shutdown. 0 means 10 s.
 	ShutdownTimeout time.Duration
 	// Registerer takes the metrics. If it is nil, they are not registered.
 	Registerer prometheus.Registerer

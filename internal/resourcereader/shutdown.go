@@ -9,8 +9,8 @@ import (
 	"google.golang.org/grpc"
 )
 
-// goAwayLead is how long before the end of the streams a shutdown sends GOAWAY to clients. A client
-// that did not receive it subscribes again immediately, on the same connection, over and over.
+// goAwayLead is the time between sending GOAWAY to clients and the end of the streams on shutdown. A
+// client that did not receive it subscribes again immediately, on the same connection, over and over.
 const goAwayLead = 100 * time.Millisecond
 
 // errShutdown is the cause for which contexts end on shutdown.

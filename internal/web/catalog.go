@@ -140,7 +140,8 @@ func (s *Server) shownToAnyone(w http.ResponseWriter, r *http.Request, snapshot 
 	p.serve(w, r)
 }
 
-// entriesOf returns the entries of a consumer. One that nobody knows has those of any other consumer.
+// entriesOf returns the entries of a consumer. For an unknown consumer, it returns the entries of any
+// other unknown one.
 func entriesOf(from *published, id string) []v1alpha1.OfferStatus {
 	entries := from.Of(id)
 	all := make([]v1alpha1.OfferStatus, len(entries))

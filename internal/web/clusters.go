@@ -27,7 +27,7 @@ const (
 	clusterForms
 )
 
-// retryClustersSeconds is when to come back if the API server does not answer.
+// retryClustersSeconds is the Retry-After if the API server does not answer.
 const retryClustersSeconds = int(consumer.MaxListAge / time.Second)
 
 // listedClusters has the answers of the latest list, so that each is made once.

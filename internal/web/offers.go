@@ -81,8 +81,8 @@ func offersOf(explained []offer.Explained) []rest.Offer {
 	return all
 }
 
-// detailsOf explains everything about one consumer. The pods, and the nodes in their grace, are those at
-// this moment: they may be newer than the snapshot.
+// detailsOf explains everything about one consumer. The pods, and the nodes in their grace, are read
+// now: they may be newer than the snapshot.
 func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, id string) *rest.Details {
 	d := &rest.Details{
 		Evaluated: evaluated(snapshot), Policies: []rest.Candidate{}, Slices: []rest.Slice{}, Pods: []rest.Pod{},

@@ -14,11 +14,11 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// The pages of a list are all of one snapshot, which is kept for those who have read a part of it.
+// The pages of a list are all of one snapshot, which is kept for readers of a part of it.
 const (
 	// maxKept bounds the snapshots that are kept.
 	maxKept = 4
-	// keptFor is how long a snapshot is kept after a page of it.
+	// keptFor is the time for which a snapshot is kept after a page of it.
 	keptFor = time.Minute
 )
 
@@ -32,18 +32,19 @@ var (
 // publicAge bounds how old the answer to strangers is: they cause at most one catalog in this time.
 const publicAge = 5 * time.Second
 
-// published is the catalog of one snapshot, worked out once.
+// published is the catalog of one snapshot, computed once.
 type published struct {
 	*catalog.Catalog
 	made time.Time
-	// observed is when the snapshot was last seen to be the current one.
+	// observed is the last time at which the snapshot was the current one.
 	observed time.Time
 	public   func() (*representation, error)
 }
 
-// catalogs has the catalog of the latest snapshot that was asked for, and those that pages are read of.
+// catalogs holds the catalog of the latest requested snapshot, and the catalogs whose pages are being
+// read.
 type catalogs struct {
-	// process tells the values of this process from those of others.
+	// process distinguishes the values of this process from the values of others.
 	process string
 	largest catalog.Largest
 	now     func() time.Time

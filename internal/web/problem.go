@@ -61,7 +61,7 @@ func Problems(next http.Handler) http.Handler {
 // problemWriter passes on an answer, and holds back an error that is not a problem.
 type problemWriter struct {
 	http.ResponseWriter
-	// code is that of an error that was held back.
+	// code is the status of an error that was held back.
 	code   int
 	detail []byte
 }

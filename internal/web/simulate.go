@@ -17,8 +17,8 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// snapshot writes everything that was evaluated. Nodes and pods are those at this moment: they may be
-// newer than the rest.
+// snapshot writes everything that was evaluated. Nodes and pods are read now: they may be newer than
+// the rest.
 func (s *Server) snapshot(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
 	s.only(w, func() {
 		defer boundWriting(w, r)()

@@ -12,7 +12,7 @@ import (
 	"proffer.dev/proffer/internal/web/page"
 )
 
-// Toggling is how providers of a broker are listed, disabled and enabled.
+// Toggling lists, disables and enables providers of a broker.
 type Toggling struct {
 	page.Toggler
 	// LegacyGET also allows changes with GET, as the broker of Liqo's early days did.

@@ -1,10 +1,10 @@
-// Package web serves over HTTP what each consumer is offered and why, the catalog, the clusters
-// that this one is peered with, everything that was evaluated, and what a change would do. It reads
-// the table that gRPC is served from. Package rest has the paths and the JSON. A request is not a
-// read in Liqo's sense: it does not affect notifications. Nothing here writes to the table, and
-// nothing else to the API server than what rest.TogglePath is for.
+// Package web serves over HTTP the offers of each consumer and their explanations, the catalog, the
+// clusters that this one is peered with, everything that was evaluated, and what a change would do. It
+// reads the table that gRPC is served from. Package rest has the paths and the JSON. A request is not a
+// read in Liqo's sense: it does not affect notifications. Nothing here writes to the table, and only
+// rest.TogglePath writes to the API server.
 //
-// Every caller has been authenticated and authorized before, except those of Public, which shows what
+// Every caller has been authenticated and authorized before, except callers of Public, which shows what
 // is meant for strangers. Still, a process makes one snapshot or simulation at a time, each within a
 // time, and bodies and answers are bounded.
 //
@@ -38,14 +38,14 @@ import (
 const (
 	// writeTimeout bounds the writing of an answer to a slow reader.
 	writeTimeout = time.Minute
-	// maxReaders is how many answers to GET /offers and GET /offers/{clusterID} are made or being read at
-	// a time: each may take some megabytes.
+	// maxReaders bounds the answers to GET /offers and GET /offers/{clusterID} that are made or being
+	// read at a time: each may take some megabytes.
 	maxReaders = 8
 	// oneAtATime is why a request for a snapshot or a simulation is refused.
 	oneAtATime = "one snapshot or simulation is made at a time"
-	// retryAfterSeconds is when to come back for what is served one at a time.
+	// retryAfterSeconds is the Retry-After of what is served one at a time.
 	retryAfterSeconds = 1
-	// retryUnreadySeconds is when to come back before the first evaluation.
+	// retryUnreadySeconds is the Retry-After before the first evaluation.
 	retryUnreadySeconds = 1
 )
 
@@ -54,7 +54,7 @@ type Server struct {
 	table   *table.Table
 	ledger  *capacity.Ledger
 	version string
-	// filters are those in Go, nil for none.
+	// filters holds the filters in Go, nil for none.
 	filters *filters.Chain
 	// simulateTimeout is rest.SimulateTimeout, except in tests.
 	simulateTimeout time.Duration
@@ -62,7 +62,7 @@ type Server struct {
 	arriving arrivals
 	// busy is held by the one request that rehearses or copies the ledger.
 	busy chan struct{}
-	// reading is held by those who read offers.
+	// reading is held by requests that read offers.
 	reading chan struct{}
 	// looking is held by the one request that looks for a consumer's pods.
 	looking sync.Mutex
@@ -71,23 +71,23 @@ type Server struct {
 	// clusters reads the clusters, and listedClusters has the answers that were made of them.
 	clusters       Clusters
 	listedClusters listedClusters
-	// catalogs are those of some revisions, and readingCatalog is held by those who read them.
+	// catalogs holds the catalogs of some revisions. Requests that read them hold readingCatalog.
 	catalogs       *catalogs
 	readingCatalog chan struct{}
-	// toggling is nil if no Orchestrations are put into force. readingProviders is held by those who read
-	// providers, and origins refuses changes that another site sends.
+	// toggling is nil if no Orchestrations are put into force. readingProviders is held by requests
+	// that read providers, and origins refuses changes that another site sends.
 	toggling         *Toggling
 	readingProviders chan struct{}
 	origins          *http.CrossOriginProtection
 	// description is the OpenAPI document.
 	description *representation
-	// summed is what consumers use in a revision: see usedOf.
+	// summed holds the use of consumers in a revision: see usedOf.
 	summed   perRevision[map[string]rest.Amounts]
 	requests *prometheus.HistogramVec
 }
 
-// New returns a server of what is published in the table, and of the clusters. The ledger is the one
-// that is evaluated with the filters, nil for none, and version that of the operator.
+// New returns a server of the snapshots in the table, and of the clusters. The ledger is the evaluated
+// one, with the filters, nil for none. The version is the operator's.
 func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.Chain, version string) *Server {
 	return &Server{
 		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: rest.SimulateTimeout,

@@ -41,7 +41,8 @@ type Object struct {
 	Name     types.NamespacedName
 	Pacer    *restore.Pacer
 	Log      logr.Logger
-	// Wrote is what is logged after a write that undoes nothing, and Failed after a failed one.
+	// Wrote is the log message after a write that undoes nothing, and Failed the one after a failed
+	// write.
 	Wrote, Failed string
 }
 
@@ -115,7 +116,7 @@ func (o *Object) in(store toolscache.Store) (*unstructured.Unstructured, error) 
 	return u, nil
 }
 
-// key is that of the object in log lines.
+// key returns the object's key for log lines.
 func (o *Object) key() string { return strings.ToLower(o.Kind) }
 
 // Amend makes these changes to the data of the object as it was before, nil for none, or returns how long

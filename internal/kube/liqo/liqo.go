@@ -1,14 +1,14 @@
 // Package liqo names the kinds of Liqo that the operator reads and writes, and what Liqo sets on
-// objects. The operator uses none of Liqo's Go packages: those of v0 cannot be linked together with a
-// current apimachinery.
+// objects. The operator uses none of Liqo's Go packages: the packages of v0 cannot be linked together
+// with a current apimachinery.
 package liqo
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
 // What Liqo sets on objects, see github.com/liqotech/liqo/pkg/consts of v1.2.0.
 const (
-	// RemoteClusterIDLabel has the ID of another cluster: on a virtual node that of the provider, on a
-	// tenant namespace and on a namespace that a consumer sent that of the consumer.
+	// RemoteClusterIDLabel has the ID of another cluster: of the provider on a virtual node, of the
+	// consumer on a tenant namespace and on a namespace that a consumer sent.
 	RemoteClusterIDLabel = "liqo.io/remote-cluster-id"
 	// TenantNamespaceLabel is on the namespace of a peer, in which Liqo replicates the peer's objects.
 	TenantNamespaceLabel = "liqo.io/tenant-namespace"
@@ -57,7 +57,7 @@ var (
 	Identities     = v1beta1("authentication", "identities")
 
 	ForeignClusters = v1beta1("core", "foreignclusters")
-	// ForeignClustersV0 are those of Liqo up to v0.10.
+	// ForeignClustersV0 is the resource of Liqo up to v0.10.
 	ForeignClustersV0 = schema.GroupVersionResource{
 		Group: "discovery.liqo.io", Version: "v1alpha1", Resource: "foreignclusters",
 	}

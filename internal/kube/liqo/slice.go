@@ -10,9 +10,9 @@ import (
 // see github.com/liqotech/liqo/pkg/utils/resource.EscapeLabel.
 var notInLabels = regexp.MustCompile(`[^a-zA-Z0-9-_.]`)
 
-// SliceUser returns the name in the certificate that Liqo signs for a ResourceSlice of a consumer,
-// which is that of the user of its Quota (authentication.CommonNameResourceSliceCSR). It is empty
-// without a consumer.
+// SliceUser returns the name in the certificate that Liqo signs for a ResourceSlice of a consumer. The
+// user of its Quota has the same name (authentication.CommonNameResourceSliceCSR). It is empty without
+// a consumer.
 func SliceUser(name, consumer string) string {
 	if consumer == "" {
 		return ""

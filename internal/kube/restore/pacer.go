@@ -23,7 +23,8 @@ const (
 	firstDelay = 50 * time.Millisecond
 	// MaxDelay is the longest time between two writes that restore an object.
 	MaxDelay = time.Minute
-	// calmPeriod is how long an object must stay as it was written for the delay to begin anew.
+	// calmPeriod is the time for which an object must stay as it was written before the delay starts at
+	// its minimum again.
 	calmPeriod = 5 * time.Minute
 	// noticeInterval is the minimum time between two log lines about objects of one kind.
 	noticeInterval = time.Minute
@@ -61,7 +62,7 @@ type Pacer struct {
 	mu sync.Mutex
 	// byObject has the last write to each object within calmPeriod.
 	byObject map[string]write
-	// swept is when the older ones were last removed.
+	// swept is the time at which the older ones were last removed.
 	swept time.Time
 }
 
@@ -86,8 +87,8 @@ func (p *Pacer) Wait(object, content string, now time.Time) time.Duration {
 	return max(0, last.delay-now.Sub(last.at))
 }
 
-// Wrote records a write that succeeded, and reports whether it restored the object. The manager is who
-// changed the object before, see LastManager, empty if that is not known.
+// Wrote records a write that succeeded, and reports whether it restored the object. The manager changed
+// the object before, see LastManager; it is empty if not known.
 func (p *Pacer) Wrote(object, content, manager string, now time.Time) (restored bool) {
 	next := write{sha256.Sum256([]byte(content)), now, firstDelay}
 	p.mu.Lock()

@@ -13,14 +13,14 @@ import (
 )
 
 const (
-	// SilenceLimit is how long the response to a request may stay silent. Then the request is
-	// cancelled, and its client retries. It is two bookmarks of a watch; the API server itself
-	// limits other requests to one minute.
+	// SilenceLimit is the longest silence of a response. Then the request is cancelled, and its client
+	// retries. It is two bookmarks of a watch; the API server itself limits other requests to one
+	// minute.
 	SilenceLimit = 2 * time.Minute
 	// StaleAfter is the age at which the news of a watch is stale, so that Check fails. A watch
 	// that is cancelled for its silence has a minute to come back.
 	StaleAfter = 3 * time.Minute
-	// checkInterval is how often Start looks for stale watches.
+	// checkInterval is the time between two searches of Start for stale watches.
 	checkInterval = 10 * time.Second
 )
 
@@ -61,9 +61,9 @@ func (w *watch) alive() {
 	w.seen.Store(&now)
 }
 
-// begin returns the watch that a request is for. It ages from its first request until the request's
-// own context ends, which is how an informer is stopped. A request that ends in any other way is
-// replaced by the informer.
+// begin returns the watch that a request is for. It ages from its first request until the request's own
+// context ends, as when an informer is stopped. A request that ends in any other way is replaced by the
+// informer.
 func (m *Monitor) begin(request *http.Request) *watch {
 	query := request.URL.Query()
 	id := identity{request.URL.Path, query.Get("labelSelector"), query.Get("fieldSelector")}

@@ -36,16 +36,16 @@ type book struct {
 	entries map[string]*entry
 	// distinct are the answers in use, by a hash of their content.
 	distinct map[[sha256.Size]byte]*answer
-	// names are those of all answers so far. They are never dropped: a resource that was offered once is
-	// offered as 0 for ever.
+	// names holds the resource names of all answers so far. They are never dropped: a resource that was
+	// offered once is offered as 0 for ever.
 	names map[string]struct{}
 	// down is the failure of the whole monitor.
 	down failure
-	// made is what answers returns, nil if it has to be made again.
+	// made caches the result of answers, nil if it has to be made again.
 	made *capacity.Answers
 }
 
-// entry is what is known of a consumer.
+// entry holds the state of a consumer.
 type entry struct {
 	// asked is set once the monitor was asked about the consumer.
 	asked bool

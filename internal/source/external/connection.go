@@ -40,7 +40,7 @@ type connection interface {
 	read(ctx context.Context, id string) (capacity.Amounts, error)
 	// subscribe calls notified for each notification until the stream ends.
 	subscribe(ctx context.Context, notified func(id string)) error
-	// remove tells the monitor that a consumer is gone. Its error is lost as that of read.
+	// remove reports to the monitor that a consumer is gone. Its error is lost like the error of read.
 	remove(ctx context.Context, id string) error
 	close()
 }
@@ -50,7 +50,7 @@ type lost struct {
 	error
 	// silent is set if nothing came in time, and not if the connection failed.
 	silent bool
-	// began is when the reading began.
+	// began is the start of the reading.
 	began time.Time
 }
 
@@ -76,8 +76,8 @@ func dial(m capacity.Monitor) (connection, error) {
 		}
 		transport = credentials.NewTLS(&tls.Config{RootCAs: roots, ServerName: name, MinVersion: tls.VersionTLS12})
 	}
-	// The address is dialled as it is: no resolver but that of net, no proxy and no configuration from
-	// DNS. A source never reuses a connection that has failed.
+	// The address is dialled as it is: no resolver but net's, no proxy and no configuration from DNS. A
+	// source never reuses a connection that has failed.
 	conn, err := grpc.NewClient("passthrough:///"+m.Address,
 		grpc.WithTransportCredentials(transport), grpc.WithNoProxy(),
 		grpc.WithDisableServiceConfig(), grpc.WithDisableRetry(),

@@ -36,7 +36,7 @@ func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// figures are those of the sources at one address.
+// figures holds the figures of the sources at one address.
 type figures struct {
 	unavailable         bool
 	oldest              time.Time

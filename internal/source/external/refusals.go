@@ -9,8 +9,8 @@ import (
 // zero value has none.
 type refusals struct {
 	ids map[string]struct{}
-	// pause doubles with each reading of them, up to lastRetry. At is when the next one is due, zero for
-	// none.
+	// pause doubles with each reading of them, up to lastRetry. At is the time of the next one, zero
+	// for none.
 	pause time.Duration
 	at    time.Time
 }

@@ -40,7 +40,8 @@ type removal struct {
 	tries int
 }
 
-// removals are those of all endpoints that monitors are read at, with at most MaxConsumers each.
+// removals holds the removals of all endpoints that monitors are read at, with at most MaxConsumers
+// each.
 type removals map[endpoint]map[string]removal
 
 // leave adds consumers that the endpoint is asked about no longer. It returns how many were too many.
@@ -58,8 +59,8 @@ func (r removals) leave(at endpoint, ids []string) (dropped int) {
 	return dropped
 }
 
-// update drops the consumers that are asked about again, and those of endpoints that no policy names.
-// A consumer that is no longer known is due at a time, unless it was before.
+// update drops the consumers that are asked about again, and the ones of endpoints that no policy
+// names. A consumer that is no longer known is due at a time, unless it was before.
 func (r removals) update(asked map[endpoint][]*book, known func(id string) bool, due time.Time) {
 	for at, pending := range r {
 		for id, one := range pending {
@@ -104,7 +105,7 @@ func (r removals) expire(now time.Time) {
 // done drops a consumer.
 func (r removals) done(at endpoint, id string) { delete(r[at], id) }
 
-// failed has a call repeated later, and reports whether it is not, because there were too many.
+// failed schedules a retry of a call. It reports whether it gave up instead, after maxTries.
 func (r removals) failed(at endpoint, id string, now time.Time) (givenUp bool) {
 	one, is := r[at][id]
 	if !is {

@@ -24,7 +24,7 @@ func (m *Manager) Depart(known func(id string) bool) {
 	m.removals.update(asked, known, time.Now().Add(m.removeAfter))
 }
 
-// remove tells monitors about the consumers that are gone, until the context ends.
+// remove reports the departed consumers to monitors, until the context ends.
 func (m *Manager) remove(ctx context.Context) {
 	for sleep(ctx, min(removeTick, m.removeAfter)) {
 		var calls sync.WaitGroup
@@ -35,7 +35,7 @@ func (m *Manager) remove(ctx context.Context) {
 	}
 }
 
-// dueRemovals returns whom to tell about what now: one source of each endpoint.
+// dueRemovals returns the removals that are due now, for one source of each endpoint.
 func (m *Manager) dueRemovals() map[*source][]string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -56,7 +56,8 @@ func (m *Manager) dueRemovals() map[*source][]string {
 	return due
 }
 
-// removeFrom tells a monitor about consumers, over a connection of its own, until the monitor is lost.
+// removeFrom reports departed consumers to a monitor, over a connection of its own, until the monitor
+// is lost.
 func (m *Manager) removeFrom(ctx context.Context, s *source, ids []string) {
 	conn, err := m.dial(s.monitor)
 	if err != nil {

@@ -39,7 +39,7 @@ type source struct {
 	settled chan struct{}
 	stop    context.CancelFunc
 	counts  counts
-	// unavailable is what the log has last. Only run uses it.
+	// unavailable is the state that was logged last. Only run uses it.
 	unavailable bool
 
 	mu sync.Mutex
@@ -73,7 +73,7 @@ func (s *source) follow(ids []string) (left []string) {
 	return left
 }
 
-// want has a consumer read.
+// want schedules a reading of a consumer.
 func (s *source) want(id string) {
 	s.mu.Lock()
 	s.due[id] = struct{}{}
@@ -81,7 +81,7 @@ func (s *source) want(id string) {
 	s.nudge()
 }
 
-// wantAll has every consumer read.
+// wantAll schedules a reading of every consumer.
 func (s *source) wantAll() {
 	s.mu.Lock()
 	s.dueAll = true

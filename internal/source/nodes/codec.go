@@ -15,8 +15,8 @@ import (
 // k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
 var protobufMagic = []byte("k8s\x00")
 
-// codecs are those of apimachinery, except for pods and nodes. Their protobuf is decoded in place,
-// while apimachinery would copy each twice first. Other objects and formats are left to
+// codecs adapts the codecs of apimachinery, except for pods and nodes. Their protobuf is decoded in
+// place, while apimachinery would copy each twice first. Other objects and formats are left to
 // apimachinery.
 type codecs struct {
 	runtime.NegotiatedSerializer
@@ -96,8 +96,8 @@ func (d *decoder) object(version, kind string) (*schema.GroupVersionKind, interf
 	return nil, nil
 }
 
-// eventCodec decodes an event of a watch. The object is not copied, so it must be decoded before
-// the next event is read, which is what client-go does.
+// eventCodec decodes an event of a watch. The object is not copied, so it must be decoded before the
+// next event is read, as client-go does.
 type eventCodec struct{ runtime.Serializer }
 
 // Decode implements runtime.Decoder.

@@ -14,8 +14,9 @@ import (
 )
 
 const (
-	// recovery is how many times longer than it was gone something has to be back until its whole grace
-	// is available again. So what is gone most of the time counts for at most a tenth of that time.
+	// recovery is the ratio between the time for which something must be back and the time for which it
+	// was gone, until its whole grace is available again. So what is gone most of the time counts for
+	// at most a tenth of that time.
 	recovery = 10
 	// maxLapses bounds what is remembered of one node. What a node loses beyond it counts at once.
 	maxLapses = 1000
@@ -41,12 +42,12 @@ func compareLosses(a, b loss) int {
 	return cmp.Or(strings.Compare(a.label, b.label), strings.Compare(a.resource, b.resource))
 }
 
-// lapse is how much of the grace of a loss is used up. It grows while the node counts as if it had what
-// it has lost, and shrinks, recovery times more slowly, afterwards.
+// lapse is the used part of the grace of a loss. It grows while the node counts as if it had what it
+// has lost, and shrinks, recovery times more slowly, afterwards.
 type lapse struct {
 	// kept reports whether the node counts as if it had lost nothing.
 	kept bool
-	// at is when kept last changed, spent what was used up then.
+	// at is the time of the last change of kept, spent the grace used up then.
 	at    time.Time
 	spent time.Duration
 }
@@ -58,7 +59,7 @@ func (l lapse) spentBy(now time.Time) time.Duration {
 	return max(0, l.spent-now.Sub(l.at)/recovery)
 }
 
-// next is when the grace ends, or when the lapse can be forgotten.
+// next returns the time at which the grace ends, or the lapse can be forgotten.
 func (l lapse) next(grace time.Duration) time.Time {
 	if l.kept {
 		return l.at.Add(grace - l.spent)
@@ -66,7 +67,7 @@ func (l lapse) next(grace time.Duration) time.Time {
 	return l.at.Add(l.spent * recovery)
 }
 
-// lapses are those of one node.
+// lapses holds the lapses of one node.
 type lapses map[loss]lapse
 
 // next is the first time at which one of the lapses changes, zero for never.
@@ -123,8 +124,8 @@ func (all lapses) count(
 	return counts, next
 }
 
-// lossesOf returns what a node has lost, in order. The amounts of a virtual node are what its peer gives,
-// so one that is gone was taken back.
+// lossesOf returns the losses of a node, in order. The peer gives the amounts of a virtual node, so an
+// amount that is gone was taken back.
 func lossesOf(before, reported *capacity.Node) []loss {
 	var lost []loss
 	if up(before) && !up(reported) && reported.State != capacity.Cordoned {

@@ -17,7 +17,7 @@ import (
 // MiB.
 const maxObject = 16 << 20
 
-// object is what is decoded from protobuf or from JSON.
+// object is decoded from protobuf or from JSON.
 type object interface {
 	Unmarshal([]byte) error
 	UnmarshalJSON([]byte) error

@@ -14,8 +14,8 @@ import (
 	"proffer.dev/proffer/internal/selection"
 )
 
-// nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with
-// each heartbeat. The numbers are those of k8s.io/api/core/v1/generated.proto.
+// nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with each
+// heartbeat. The field numbers come from k8s.io/api/core/v1/generated.proto.
 var nodeMask = message(map[protowire.Number]*mask{
 	1: metadataMask(whole, 8), // creationTimestamp
 	2: message(map[protowire.Number]*mask{ // spec

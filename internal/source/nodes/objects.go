@@ -32,7 +32,7 @@ func shared(s string) string { return unique.Make(s).Value() }
 type pod struct {
 	version
 	capacity.Pod
-	// counts is that of ParsePod.
+	// counts is the result of ParsePod.
 	counts bool
 	by     *decoder
 }
@@ -91,7 +91,7 @@ func (p *pod) DeepCopyObject() runtime.Object {
 type node struct {
 	version
 	capacity.Node
-	// lastUp is that of the Node, for one that is not Ready.
+	// lastUp is the field of the Node, for one that is not Ready.
 	lastUp time.Time
 	by     *decoder
 }

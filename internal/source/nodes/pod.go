@@ -16,8 +16,8 @@ var asScheduler = podresource.PodResourcesOptions{
 	InPlacePodLevelResourcesVerticalScalingEnabled: true,
 }
 
-// placeMask keeps what placeOf reads of a pod, and requestsMask what requestsOf reads: together
-// some 5 % of a usual pod. The numbers are those of k8s.io/api/core/v1/generated.proto.
+// placeMask keeps what placeOf reads of a pod, and requestsMask what requestsOf reads: together some 5
+// % of a usual pod. The field numbers come from k8s.io/api/core/v1/generated.proto.
 var (
 	placeMask = message(map[protowire.Number]*mask{
 		1: metadataMask(entry.keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel)),
@@ -59,8 +59,8 @@ var (
 	})
 )
 
-// metadataMask keeps what identifies an object, these labels, and more fields as they are. The numbers
-// are those of k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
+// metadataMask keeps what identifies an object, these labels, and more fields as they are. The field
+// numbers come from k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
 func metadataMask(labels *mask, more ...protowire.Number) *mask {
 	kept := map[protowire.Number]*mask{
 		1:  whole,  // name

@@ -29,7 +29,7 @@ var (
 type virtualNode struct{ name, peer, group string }
 
 // parseVirtualNode reads a VirtualNode. Its node has the same name. VirtualNodes that use one identity
-// are under one Quota of the provider, so they are one group. The cluster is that of spec.clusterID,
+// are under one Quota of the provider, so they are one group. The cluster comes from spec.clusterID,
 // which this cluster writes: the provider chooses labels of the node, liqo.io/remote-cluster-id and
 // liqo.io/type too, see MutateVirtualNode of
 // github.com/liqotech/liqo/pkg/liqo-controller-manager/offloading/forge.

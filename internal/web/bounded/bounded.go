@@ -13,9 +13,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Bounds are those of one address.
+// Bounds holds the bounds of one address.
 type Bounds struct {
-	// Connections bounds the open connections, PerClient those of one client, 0 for no bound of its own.
+	// Connections bounds the open connections, PerClient the connections of one client, 0 for no bound
+	// of its own.
 	Connections, PerClient int
 	// Header bounds the header of a request in bytes, to which net/http adds 4 KiB.
 	Header int

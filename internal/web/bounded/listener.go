@@ -9,7 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// client is what counts as one client: an IPv4 address, or the /64 network of an IPv6 address, because one
+// client identifies one client: an IPv4 address, or the /64 network of an IPv6 address, because one
 // host may use all addresses in it.
 type client = netip.Prefix
 
@@ -29,8 +29,8 @@ func ClientOf(ip netip.Addr) (_ netip.Prefix, limited bool) {
 }
 
 // listener closes a connection that is one too many of its client. If all are too many, it closes the
-// oldest of the client that has the most, of several that of the one with the oldest: whoever has few is
-// served, whatever others open.
+// oldest of the client that has the most, the oldest of all if several clients have as many: a client
+// with few is served, whatever others open.
 type listener struct {
 	net.Listener
 	bounds Bounds

@@ -20,8 +20,8 @@ const (
 	// and burstReviewed those with credentials, for which the API server is asked.
 	anonymous, burstAnonymous = 50, 100
 	reviewed, burstReviewed   = 20, 40
-	// maxClients bounds the clients whose requests are counted. Of more, the one that was away the
-	// longest begins anew.
+	// maxClients bounds the clients whose requests are counted. Beyond it, the client that was away the
+	// longest is forgotten.
 	maxClients = 4096
 )
 

@@ -17,19 +17,19 @@ import (
 // also if nothing else has changed.
 const timesFor = time.Minute
 
-// could is what a consumer could have.
+// could holds what a consumer could have.
 type could struct {
 	ClusterID string
 	Entries   []entry
 }
 
-// entry is what a consumer could have in one class.
+// entry holds what a consumer could have in one class.
 type entry struct {
 	v1alpha1.OfferStatus
 	Rows []amounts
 }
 
-// amounts are those of one resource of an entry.
+// amounts holds the amounts of one resource of an entry.
 type amounts struct{ Resource, Available, Held, Ceiling, LargestPod string }
 
 // catalogPage shows the catalog of one consumer.

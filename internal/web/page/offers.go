@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// pageSize is how many consumers are on a page.
+	// pageSize is the number of consumers on a page.
 	pageSize = 25
 	// maxID bounds a cluster ID, and the filter of the consumers, in bytes.
 	maxID = 253
@@ -26,14 +26,14 @@ type classOf struct {
 	Pools []pool
 }
 
-// pool is what one policy offers from.
+// pool is the pool of one policy.
 type pool struct {
 	rest.Policy
 	// Resources is empty for fixed amounts, which have no pool.
 	Resources []level
 }
 
-// level is how much of one resource of a pool is committed and used.
+// level shows the committed and the used part of one resource of a pool.
 type level struct {
 	Resource                             string
 	Capacity, Committed, Used, Remaining string
@@ -99,7 +99,8 @@ func barOf(capacity, committed, used rest.Amounts, name string) bar {
 // list is one page of the consumers.
 type list struct {
 	Filter string
-	// Total is how many consumers the filter leaves, First and Last which of them are shown, from 1.
+	// Total is the number of consumers that pass the filter. First and Last are the positions of the
+	// shown ones, from 1.
 	Total, First, Last int
 	Page, Pages        int
 	// Previous and Next are the links to the other pages, empty for none.

@@ -1,5 +1,5 @@
-// Package page serves what the operator evaluated as pages for people, below /ui/. Its values are those
-// of the JSON in package rest, so both show the same numbers. A page works without scripts; with them,
+// Package page serves what the operator evaluated as pages for people, below /ui/. Its values come from
+// the JSON in package rest, so both show the same numbers. A page works without scripts; with them,
 // htmx asks for the page again every three seconds.
 //
 // Every caller has been authenticated, and authorized for the path of the JSON that the page shows: see
@@ -24,7 +24,7 @@ import (
 	"proffer.dev/proffer/internal/visible"
 )
 
-// Path is where the pages are mounted.
+// Path is the prefix of the pages.
 const Path = "/ui/"
 
 const (
@@ -39,11 +39,12 @@ type View interface {
 	Evaluated() rest.Evaluated
 	// Policies are all ResourcePolicies, by name. The caller must not change them.
 	Policies() []rest.Policy
-	// Used is what the consumers' pods request, by the policy that decides. The caller must not change it.
+	// Used returns the requests of the consumers' pods, by the policy that decides. The caller must not
+	// change it.
 	Used() map[string]rest.Amounts
 	// Anyone is the default offer.
 	Anyone() []rest.Offer
-	// IDs are those of the known consumers, sorted.
+	// IDs returns the IDs of the known consumers, sorted.
 	IDs() iter.Seq[string]
 	// Consumer returns a consumer as in GET /offers.
 	Consumer(id string) rest.Consumer
@@ -53,7 +54,7 @@ type View interface {
 	Catalog(id string) []v1alpha1.OfferStatus
 }
 
-// Operator is what the pages ask.
+// Operator provides what the pages show.
 type Operator interface {
 	// View returns the latest evaluation, nil before the first one.
 	View() View
@@ -139,7 +140,7 @@ func Shows(r *http.Request) string {
 	return rest.OffersPath
 }
 
-// document is what the template of a page shows.
+// document holds the values for the template of a page.
 type document struct {
 	Title string
 	// Section is the part of the navigation, Body the name of the template.
@@ -148,11 +149,11 @@ type document struct {
 	Root string
 	// Broker is set if the navigation leads to the providers.
 	Broker bool
-	// Of says what the page is of, nil for a page that is of no evaluation.
+	// Of identifies the evaluation that the page shows, nil for none.
 	Of *rest.Evaluated
-	// Read is when the page was made.
+	// Read is the time at which the page was made.
 	Read time.Time
-	// Poll is where to ask for a newer page, empty for a page that does not change.
+	// Poll is the address of a newer page, empty for a page that does not change.
 	Poll string
 	// Changed is false for an answer to a poll that found the same content.
 	Changed bool

@@ -39,7 +39,7 @@ func WithButtons(r *http.Request) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), buttons{}, true))
 }
 
-// broker is what the page of the providers shows.
+// broker holds the values of the page of the providers.
 type broker struct {
 	Providers []providerRows
 	// Cut is set if there are more rows than are shown.
@@ -61,7 +61,7 @@ type providerIn struct {
 type providerRow struct {
 	Consumer, State, Score, Why string
 	Since                       *time.Time
-	// Button is what the button does, nil for none.
+	// Button is the change that the button makes, nil for none.
 	Button *rest.Toggle
 }
 

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// refusal is what the page of an error shows.
+// refusal holds the values of the page of an error.
 type refusal struct {
 	Code    int
 	Text    string

@@ -24,7 +24,7 @@ const (
 
 // rehearsal is the form with its answer.
 type rehearsal struct {
-	// Text is what was pasted.
+	// Text is the pasted text.
 	Text string
 	// Problem is why there is no answer.
 	Problem string

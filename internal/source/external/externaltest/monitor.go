@@ -20,7 +20,7 @@ import (
 // of what Notify is called with.
 type Monitor struct {
 	wire.UnimplementedResourceReaderServer
-	// Address is where it listens, also after a Restart.
+	// Address is the address of its listener, also after a Restart.
 	Address string
 
 	t       testing.TB
