@@ -1,5 +1,5 @@
-// Package plugin is what filters and reconcilers are written against. They are compiled into an
-// operator of your own by package operator, and switched on by the operator's configuration file:
+// Package plugin is the API for filters and reconcilers. They are compiled into an operator of your own
+// by package operator, and switched on by the operator's configuration file:
 //
 //	func main() {
 //		operator.Main(
@@ -8,10 +8,10 @@
 //		)
 //	}
 //
-// A filter leaves nodes or consumers out of policies, or refuses requests. A reconciler is told what
-// became of policies, offers, grants and consumers. Neither can delay or stop the operator: filters that
-// are late are not waited for, panics are recovered, and each reconciler has a queue and a goroutine of
-// its own.
+// A filter leaves nodes or consumers out of policies, or refuses requests. A reconciler receives the
+// changes of policies, offers, grants and consumers. Neither can delay or stop the operator: filters
+// that are late are not waited for, panics are recovered, and each reconciler has a queue and a
+// goroutine of its own.
 //
 // docs/plugins.md shows the whole way, and examples/custom-operator is a program to begin with.
 package plugin
@@ -27,7 +27,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 )
 
-// Handle is what the operator gives to its plugins.
+// Handle gives plugins access to the operator.
 type Handle struct {
 	// Client reads from the API server, without a cache, and writes to it. It has the rights of the
 	// operator's service account: a plugin that needs more needs a Role of its own.
@@ -41,15 +41,15 @@ type Handle struct {
 	// ClusterID is the ID of this cluster in the configuration file, empty if it is not set there.
 	ClusterID string
 	// State returns everything that the latest evaluation depended on, and what it offered, as GET
-	// /snapshot has it. Nodes and pods are those at this moment. The World is the caller's own copy. It
-	// grows with the cluster, so read it now and then, and not with each event. Filters must not read
-	// it: their answers depend on nothing else than their arguments. It fails before the first
-	// evaluation.
+	// /snapshot has it. Nodes and pods are read now: they may be newer. The World is the caller's own
+	// copy. It grows with the cluster, so read it now and then, and not with each event. Filters must
+	// not read it: their answers depend on nothing else than their arguments. It returns an error
+	// before the first evaluation.
 	State func() (*rest.World, error)
 }
 
-// The factories make a plugin when the process starts. The arguments are those of the plugin in the
-// configuration file as JSON, nil for none. A factory must return within ten seconds, and start
+// The factories make a plugin when the process starts. The arguments come from the plugin's entry in
+// the configuration file as JSON, nil for none. A factory must return within ten seconds, and start
 // nothing that a process that is not the leader must not do. An error ends the process.
 type (
 	// NodeFilterFactory makes a NodeFilter.

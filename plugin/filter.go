@@ -25,9 +25,9 @@ type NodeFilter interface {
 	Filter(p *Policy, n *Node) (ok bool, why string)
 }
 
-// ConsumerFilter decides which consumers policies are for. It is asked about consumers that the
-// policy selects by ID or by label, and can only leave consumers out. It is not asked about
-// overrides. Filter must be pure, as that of NodeFilter.
+// ConsumerFilter decides which consumers policies are for. It is asked about consumers that the policy
+// selects by ID or by label, and can only leave consumers out. It is not asked about overrides. Filter
+// must be pure, like NodeFilter's.
 type ConsumerFilter interface {
 	// Name is the name that the filter is registered by.
 	Name() string
@@ -38,8 +38,8 @@ type ConsumerFilter interface {
 }
 
 // SliceFilter decides which requests of ResourceSlices policies grant. It can only refuse requests: one
-// that it refuses is answered as if slices.filter of the policy were false. Filter must be pure, as that
-// of NodeFilter. Until it has answered about a slice, the slice keeps what it has and is granted nothing
+// that it refuses is answered as if slices.filter of the policy were false. Filter must be pure, like
+// NodeFilter's. Until it has answered about a slice, the slice keeps what it has and is granted nothing
 // more.
 type SliceFilter interface {
 	// Name is the name that the filter is registered by.
@@ -61,11 +61,11 @@ type Policy struct {
 type Node struct {
 	Name   string
 	Labels map[string]string
-	// Taints are those that keep pods out, of the effects NoSchedule and NoExecute.
+	// Taints lists the taints that keep pods out, of the effects NoSchedule and NoExecute.
 	Taints []corev1.Taint
 	// Ready is false for a node that is cordoned too.
 	Ready, Cordoned bool
-	// Allocatable is what the node lists, before anything is subtracted.
+	// Allocatable holds the amounts that the node lists, before anything is subtracted.
 	Allocatable corev1.ResourceList
 }
 
@@ -75,15 +75,15 @@ type Consumer struct {
 	Labels    map[string]string
 }
 
-// Request is what a ResourceSlice asks for. It is shared: a plugin must not change it.
+// Request is the request of a ResourceSlice. It is shared: a plugin must not change it.
 type Request struct {
 	Consumer Consumer
-	// Namespace and Name are those of the slice.
+	// Namespace and Name identify the slice.
 	Namespace, Name string
-	// Labels are those of the slice. Its consumer writes them.
+	// Labels holds the labels of the slice. Its consumer writes them.
 	Labels map[string]string
-	// Resources is what the slice asks for, and the defaults of the policy for what it omits. For a slice
-	// whose request is no longer valid it is what the slice has.
+	// Resources holds the amounts that the slice asks for, and the defaults of the policy for what it
+	// omits. For a slice whose request is no longer valid it holds the present grant.
 	Resources corev1.ResourceList
 	// Age is the time from the creation of the slice to the last full minute.
 	Age time.Duration

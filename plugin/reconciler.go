@@ -40,15 +40,15 @@ type EveryReplica interface {
 	NeedLeaderElection() bool
 }
 
-// Kind is what an Event is about.
+// Kind is the kind of object that an Event is about.
 type Kind string
 
 // The kinds of events, and the keys of their objects.
 const (
 	// KindPolicy is a valid ResourcePolicy. Its key is the name.
 	KindPolicy Kind = "Policy"
-	// KindOffer is what one consumer is offered in one class, as it is published. Its key is the
-	// consumer's ID, a slash, and the class, which may be empty.
+	// KindOffer is for the published offer to one consumer in one class. Its key is the consumer's ID,
+	// a slash, and the class, which may be empty.
 	KindOffer Kind = "Offer"
 	// KindGrant is a ResourceSlice with the decision on it. Its key is the namespace, a slash, the name,
 	// a slash, and the UID.
@@ -66,9 +66,9 @@ type Reference struct {
 // Event is the state of an object.
 type Event struct {
 	Reference
-	// Revision is that of the snapshot of New. Revisions begin again with each process.
+	// Revision is the revision of the snapshot of New. Revisions begin again with each process.
 	Revision uint64
-	// Old is what was handed over before with success by this process. It is empty for an object that
+	// Old is the object that this process last handed over with success. It is empty for an object that
 	// was not. New is empty in HandleDeletion.
 	Old, New Object
 }
@@ -82,7 +82,7 @@ type Object struct {
 	Consumer *Consumer
 }
 
-// Offer is what a consumer is offered in a class.
+// Offer holds the amounts offered to a consumer in a class.
 type Offer struct {
 	ClusterID, Class string
 	// Policy is the name of the policy that decides, empty if none does any more.
@@ -97,7 +97,7 @@ type Grant struct {
 	ClusterID, Class     string
 	// Policy is the name of the policy that decided, empty for none.
 	Policy string
-	// Accepted is whether the slice is, or is about to be, accepted with the amounts Granted.
+	// Accepted reports whether the slice is, or is about to be, accepted with the amounts Granted.
 	Accepted       bool
 	Asked, Granted corev1.ResourceList
 }

@@ -13,7 +13,7 @@ type Catalog struct {
 	Evaluated
 	// Consumers are the known consumers, by cluster ID.
 	Consumers []CatalogOf `json:"consumers"`
-	// Continue is set if there are more consumers: the next page is that of ?continue=VALUE.
+	// Continue is set if there are more consumers: ?continue=VALUE requests the next page.
 	Continue string `json:"continue,omitempty"`
 }
 
@@ -23,6 +23,6 @@ type CatalogOf struct {
 	// Evaluated is set in the answer to GET /api/catalog/{clusterID}.
 	*Evaluated `json:",omitempty"`
 	ClusterID  string `json:"clusterID"`
-	// Entries are those of the classes that are shown to the consumer, by class.
+	// Entries holds the entries of the classes that are shown to the consumer, by class.
 	Entries []v1alpha1.OfferStatus `json:"entries"`
 }

@@ -60,11 +60,11 @@ func (a *Amounts) UnmarshalJSON(text []byte) error {
 	return nil
 }
 
-// Evaluated says what an answer is of.
+// Evaluated identifies the evaluation of an answer.
 type Evaluated struct {
 	// Revision counts the evaluations of the answering replica since it started.
 	Revision uint64 `json:"revision"`
-	// Time is when it evaluated.
+	// Time is the start of the evaluation.
 	Time time.Time `json:"time"`
 }
 
@@ -90,7 +90,7 @@ type Consumer struct {
 	Details *Details `json:"details,omitempty"`
 }
 
-// Offer is what is offered in one class.
+// Offer holds the amounts offered in one class.
 type Offer struct {
 	// Class is empty for the unnamed pool.
 	Class string `json:"class"`
@@ -100,26 +100,27 @@ type Offer struct {
 	Override *int `json:"override,omitempty"`
 	// Resources are the published amounts.
 	Resources Amounts `json:"resources"`
-	// Granted is what the consumer's ResourceSlices of the class were granted, absent for nothing.
+	// Granted is the sum of the grants of the consumer's ResourceSlices of the class, absent for
+	// nothing.
 	Granted Amounts `json:"granted,omitempty"`
-	// Used is what the consumer's pods request: on the nodes of the policy, or on all nodes if no policy
-	// of nodes decides. It is absent for a consumer without pods.
+	// Used holds the requests of the consumer's pods: on the nodes of the policy, or on all nodes if no
+	// policy of nodes decides. It is absent for a consumer without pods.
 	Used Amounts `json:"used,omitempty"`
 	// Because explains each amount by the latest evaluation, a line for each resource, in the order of
 	// resource names. If the published amount is older, within the policy's threshold, the line says so.
 	Because []string `json:"because"`
 }
 
-// Policy is what one ResourcePolicy does.
+// Policy reports the effect of one ResourcePolicy.
 type Policy struct {
 	Name string `json:"name"`
 	// Class and Source are absent for a policy that is invalid.
 	Class  string `json:"class,omitempty"`
 	Source string `json:"source,omitempty"`
 	DryRun bool   `json:"dryRun,omitempty"`
-	// Reason is that of the policy's condition Ready.
+	// Reason is the reason of the policy's condition Ready.
 	Reason string `json:"reason"`
-	// Conditions are those of the policy's status.
+	// Conditions holds the conditions of the policy's status.
 	Conditions []Condition `json:"conditions,omitempty"`
 	// Consumers is the number of consumers for which the policy decides; for a dry run, would decide.
 	Consumers int `json:"consumers"`
@@ -144,8 +145,8 @@ type Condition struct {
 // were cut.
 type Details struct {
 	Evaluated
-	// Policies are those that are for the consumer, or would be without their filter of consumers, by
-	// class, then in the order of precedence.
+	// Policies lists the policies that are for the consumer, or would be without their filter of
+	// consumers, by class, then in the order of precedence.
 	Policies []Candidate `json:"policies"`
 	// InGrace are the nodes of the cluster that have lost something which still counts for a while, by
 	// name, absent for none.

@@ -2,7 +2,7 @@ package rest
 
 import "proffer.dev/proffer/api/v1alpha1"
 
-// APIPath is what all paths of the catalog, of the clusters and of their description begin with.
+// APIPath is the prefix of all paths of the catalog, of the clusters and of their description.
 const APIPath = "/api/"
 
 // OpenAPIPath is the path of the OpenAPI document of all paths below /api.
@@ -10,7 +10,7 @@ const OpenAPIPath = "/api/openapi.json"
 
 // The bounds of a page of GET /api/catalog.
 const (
-	// DefaultCatalogLimit is how many consumers a page has at most without ?limit=.
+	// DefaultCatalogLimit is the maximum number of consumers on a page without ?limit=.
 	DefaultCatalogLimit = 100
 	// MaxCatalogLimit is the largest ?limit=.
 	MaxCatalogLimit = 500
@@ -18,11 +18,11 @@ const (
 
 // PublicCatalog is the answer to GET /api/catalog for a caller without credentials.
 type PublicCatalog struct {
-	// Classes are those that any cluster may ask for once it is peered, by name.
+	// Classes lists the classes that any cluster may ask for once it is peered, by name.
 	Classes []PublicClass `json:"classes"`
 }
 
-// PublicClass is what the provider writes about a class. It has no amounts.
+// PublicClass holds the provider's description of a class. It has no amounts.
 type PublicClass struct {
 	Class string `json:"class"`
 

@@ -61,18 +61,18 @@ type AddedNodes struct {
 	Labels      map[string]string   `json:"labels,omitempty"`
 }
 
-// Simulation is what a Change would do once everything that follows from it has happened.
+// Simulation is the outcome of a Change once everything that follows from it has happened.
 type Simulation struct {
-	// Evaluated is what Now is of.
+	// Evaluated identifies the evaluation of Now.
 	Evaluated
 	// Problems are why policies of Change.Apply are invalid, by name. An invalid policy takes no part.
 	Problems map[string][]string `json:"problems,omitempty"`
 	// Offers are the offers that would change, by consumer, class and resource. Anyone stands for the
 	// default offer, and has no consumer.
 	Offers []OfferChange `json:"offers,omitempty"`
-	// Policies are those whose condition Ready would have another reason.
+	// Policies lists the policies whose condition Ready would have another reason.
 	Policies []PolicyChange `json:"policies,omitempty"`
-	// Slices are those whose grants would change.
+	// Slices lists the slices whose grants would change.
 	Slices []SliceChange `json:"slices,omitempty"`
 	// Evicted are consumers whose pods would be evicted, with the class and the cause.
 	Evicted []Eviction `json:"evicted,omitempty"`

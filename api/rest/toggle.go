@@ -2,7 +2,7 @@ package rest
 
 import "time"
 
-// TogglePath is where providers of a broker are listed, disabled and enabled.
+// TogglePath is the path to list, disable and enable providers of a broker.
 const TogglePath = "/api/toggle"
 
 // Parameters of a change at TogglePath.
@@ -31,7 +31,7 @@ type Provider struct {
 	// Enabled is false if at least one Orchestration disables the provider for every consumer. It says
 	// nothing about single consumers, nor about whether the provider qualifies.
 	Enabled bool `json:"enabled"`
-	// Orchestrations are those that know the provider, by name.
+	// Orchestrations lists the Orchestrations that know the provider, by name.
 	Orchestrations []ProviderIn `json:"orchestrations"`
 }
 
@@ -68,7 +68,7 @@ type ChosenFor struct {
 	Consumer string `json:"consumer"`
 	// Score is that among the providers that qualify, 0 to 1000.
 	Score int32 `json:"score"`
-	// Since is when the provider was chosen.
+	// Since is the time at which the provider was chosen.
 	Since time.Time `json:"since"`
 	// Because has the score by KPI.
 	Because string `json:"because,omitempty"`
@@ -84,7 +84,7 @@ type RejectedFor struct {
 type ProviderNote struct {
 	Consumer  string `json:"consumer"`
 	Namespace string `json:"namespace"`
-	// Until is when the wait ends at the latest.
+	// Until is the latest end of the wait.
 	Until   *time.Time `json:"until,omitempty"`
 	Because string     `json:"because"`
 }

@@ -17,7 +17,7 @@ type World struct {
 	// Filters are the names of the filters in Go that the operator asks. They cannot be asked elsewhere.
 	Filters  []string                  `json:"filters,omitempty"`
 	Policies []v1alpha1.ResourcePolicy `json:"policies"`
-	// Consumers are those that Liqo's objects describe.
+	// Consumers lists the consumers that Liqo's objects describe.
 	Consumers []WorldConsumer `json:"consumers"`
 	// Offers are the published offers: what was offered before matters for what is held.
 	Offers []WorldOffer `json:"offers"`
@@ -25,11 +25,11 @@ type World struct {
 	Levels map[string]Amounts `json:"levels,omitempty"`
 	// Unavailable has, by policy, why its external source is unavailable.
 	Unavailable map[string]string `json:"unavailable,omitempty"`
-	// Answers are what external sources have answered. They cannot be asked elsewhere.
+	// Answers holds the answers of external sources. They cannot be asked elsewhere.
 	Answers []WorldAnswer `json:"answers,omitempty"`
 	// Slices are the requests of all ResourceSlices with what counts as granted.
 	Slices []WorldSlice `json:"slices"`
-	// NodeGroups are those of virtual nodes.
+	// NodeGroups lists the groups of virtual nodes.
 	NodeGroups []WorldNodeGroup `json:"nodeGroups,omitempty"`
 	Nodes      []WorldNode      `json:"nodes"`
 	Pods       []WorldPod       `json:"pods"`
@@ -44,12 +44,13 @@ type WorldConsumer struct {
 	Labels    map[string]string `json:"labels,omitempty"`
 }
 
-// WorldOffer is what one consumer was offered in a class.
+// WorldOffer holds the amounts offered to one consumer in a class.
 type WorldOffer struct {
 	ClusterID string `json:"clusterID"`
 	// Anyone is set for the default offer, which has no ClusterID.
 	Anyone bool `json:"anyone,omitempty"`
-	// Departed is when a consumer was last known that is still owed zeros, absent for one that is known.
+	// Departed is the time at which a consumer was last known that is still owed zeros, absent for a
+	// known one.
 	Departed *time.Time `json:"departed,omitempty"`
 	// None is set for a consumer that is known and offered nothing: the other fields are absent.
 	None      bool    `json:"none,omitempty"`
@@ -60,11 +61,12 @@ type WorldOffer struct {
 	// LastPolicy is the policy that decided last, and Reclaim its reclaim.
 	LastPolicy string           `json:"lastPolicy,omitempty"`
 	Reclaim    v1alpha1.Reclaim `json:"reclaim,omitempty"`
-	// Moved is when the amounts of an offer that was withdrawn changed last, absent for one in force.
+	// Moved is the time of the last change to the amounts of a withdrawn offer, absent for one in
+	// force.
 	Moved *time.Time `json:"moved,omitempty"`
 }
 
-// WorldAnswer is what the external source of a policy has answered for a consumer.
+// WorldAnswer is the answer of a policy's external source for a consumer.
 type WorldAnswer struct {
 	Policy    string `json:"policy"`
 	ClusterID string `json:"clusterID"`
@@ -75,7 +77,8 @@ type WorldAnswer struct {
 	Stale bool `json:"stale,omitempty"`
 	// Kept is set for an answer from before the source was asked about the consumer.
 	Kept bool `json:"kept,omitempty"`
-	// Time is when it was last read, absent for what the policy offered before the operator started.
+	// Time is the time of the last reading, absent for what the policy offered before the operator
+	// started.
 	Time *time.Time `json:"time,omitempty"`
 }
 
@@ -89,12 +92,12 @@ type WorldSlice struct {
 	Class    string    `json:"class"`
 	Created  time.Time `json:"created"`
 	Asked    Amounts   `json:"asked,omitempty"`
-	// Labels are those of the slice, which its consumer writes.
+	// Labels holds the labels of the slice, which its consumer writes.
 	Labels map[string]string `json:"labels,omitempty"`
 	// Accepted reports whether the slice is accepted. Granted may be empty then, too.
 	Accepted bool    `json:"accepted,omitempty"`
 	Granted  Amounts `json:"granted,omitempty"`
-	// Used is what the slice's pods use of what it was granted at any time.
+	// Used is the use of the slice's pods at any time since the grant.
 	Used Amounts `json:"used,omitempty"`
 	// GrantedBy is the policy that Granted came from, GrantedIn the class at that time, and Reclaim the
 	// policy's reclaim.
@@ -118,7 +121,7 @@ type WorldNode struct {
 	// Grace says what the node has lost that still counts in the fields above, and until when, absent for
 	// a node that counts as it is.
 	Grace string `json:"grace,omitempty"`
-	// Peer is what a virtual node stands for, absent for a node of this cluster's own.
+	// Peer describes the cluster behind a virtual node, absent for a node of this cluster's own.
 	Peer *WorldPeer `json:"peer,omitempty"`
 }
 
@@ -126,17 +129,17 @@ type WorldNode struct {
 type WorldPeer struct {
 	// ClusterID is empty if it is not known.
 	ClusterID string `json:"clusterID"`
-	// Depth is 0 for capacity that the cluster has itself, and that of the reseller for capacity that it
-	// has from others. It is absent if it cannot be read.
+	// Depth is 0 for the cluster's own capacity; for resold capacity it is the depth of the reseller.
+	// It is absent if it cannot be read.
 	Depth *int `json:"depth,omitempty"`
 }
 
 // WorldNodeGroup is virtual nodes that have together what one ResourceSlice was given.
 type WorldNodeGroup struct {
-	// Name is that of the ResourceSlice, with its namespace.
+	// Name is the name of the ResourceSlice, with its namespace.
 	Name  string   `json:"name"`
 	Nodes []string `json:"nodes"`
-	// ClusterID is that of the cluster that gives it, absent if it is not known.
+	// ClusterID is the ID of the cluster that gives it, absent if it is not known.
 	ClusterID string `json:"clusterID,omitempty"`
 	// Given is absent if it is not known.
 	Given *Amounts `json:"given,omitempty"`

@@ -11,11 +11,13 @@ type MetaSyncArgs struct {
 	DSNFile string `json:"dsnFile"`
 	// TLS encrypts the connection. It replaces what the data source name says of TLS.
 	TLS DatabaseTLS `json:"tls,omitzero"`
-	// SampleSeconds is how long a row of anything but a grant stays at the least. 1 to 3600. Default: 60.
+	// SampleSeconds is the minimum time for which a row of anything but a grant stays, in seconds. 1 to
+	// 3600. Default: 60.
 	SampleSeconds *int `json:"sampleSeconds,omitempty"`
-	// RetentionDays is how long rows that have ended are kept. Default: 0, which keeps everything.
+	// RetentionDays is the number of days for which rows that have ended are kept. Default: 0, which
+	// keeps everything.
 	RetentionDays int `json:"retentionDays,omitempty"`
-	// Migrate is who creates the tables and brings them up to date. Default: Auto.
+	// Migrate selects who creates the tables and updates them. Default: Auto.
 	Migrate MigrateMode `json:"migrate,omitempty"`
 }
 
@@ -33,8 +35,9 @@ const (
 // DatabaseTLS configures how the connection to a database is encrypted. Each file is read again when
 // it changes.
 type DatabaseTLS struct {
-	// CAFile is the path of the certificates, in PEM, of those who may have signed the server's. With it
-	// the connection is encrypted, and the certificate and the name of the server are checked.
+	// CAFile is the path of the certificates, in PEM, of the authorities that may have signed the
+	// server's. With it the connection is encrypted, and the certificate and the name of the server are
+	// checked.
 	CAFile string `json:"caFile,omitempty"`
 	// CertFile and KeyFile are the paths of a client certificate and its key, in PEM.
 	CertFile string `json:"certFile,omitempty"`
@@ -44,7 +47,7 @@ type DatabaseTLS struct {
 	ServerName string `json:"serverName,omitempty"`
 }
 
-// MigrateMode is who changes the tables of a database.
+// MigrateMode selects who changes the tables of a database.
 type MigrateMode string
 
 // The modes.

@@ -49,6 +49,6 @@ type Filters struct {
 // PluginConfig holds the arguments of a plugin.
 type PluginConfig struct {
 	Name string `json:"name"`
-	// Args are given to the plugin's factory as JSON. Their form is that of the plugin.
+	// Args are given to the plugin's factory as JSON. The plugin defines their form.
 	Args json.RawMessage `json:"args,omitempty"`
 }
