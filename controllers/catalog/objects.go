@@ -21,7 +21,7 @@ import (
 )
 
 const (
-	// RoleBinding is the name of the RoleBinding in each tenant namespace, and ClusterRole that of
+	// RoleBinding is the name of the RoleBinding in each tenant namespace, and ClusterRole the name of
 	// the role that it binds to the consumer.
 	RoleBinding = "proffer-offers"
 	ClusterRole = "proffer-offer-viewer"
@@ -140,7 +140,7 @@ type observed struct {
 	// otherRole is set for a RoleBinding of another role: the role of a RoleBinding cannot be
 	// changed.
 	otherRole bool
-	// manager is who else has changed the object last.
+	// manager is the last other writer of the object.
 	manager string
 }
 

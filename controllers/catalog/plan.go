@@ -17,7 +17,7 @@ import (
 type state interface {
 	// tenants are the peerings with consumers.
 	tenants() []table.Tenant
-	// classes are those that are shown to a tenant, each once.
+	// classes returns the classes that are shown to a tenant, each once.
 	classes(to table.Tenant) []string
 	// offer returns the entry of a class as of now, and whether it is shown.
 	offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool)
@@ -46,7 +46,7 @@ func (p published) offer(to table.Tenant, class string, now time.Time) (v1alpha1
 	return StatusOf(to.Consumer, &entries[i], now), true
 }
 
-// term is what a Writer knows while it leads: what exists, what should exist, and what to write.
+// term holds the state of a Writer while it leads: what exists, what should exist, and what to write.
 type term struct {
 	cache   *cache
 	watches watches
@@ -56,7 +56,7 @@ type term struct {
 	changed chan struct{}
 
 	mu sync.Mutex
-	// state is what was compared last, and role the UID of the ClusterRole then.
+	// state is the state that was compared last, and role the UID of the ClusterRole then.
 	state    state
 	role     types.UID
 	subjects []Subject
@@ -71,21 +71,22 @@ type object struct {
 	tenant  table.Tenant
 	want    fingerprint
 	present bool
-	// since is when the first change was noticed that is not written, zero for none.
+	// since is the time of the first change that is not written yet, zero for none.
 	since time.Time
 	// written is the time of the last write, failed the number of failures since, and retry the
 	// earliest time of the next attempt.
 	written, retry time.Time
 	failures       int
-	// sent is what was written last, and stored what the API server made of it. An older CRD drops
-	// fields that it does not know.
+	// sent is the content of the last write, and stored the content that the API server kept of it. An
+	// older CRD drops fields that it does not know.
 	sent, stored fingerprint
-	// uid is that of the object when it was last seen to be ours: it stays ours without its label.
+	// uid is the UID of the object when it was last seen to be ours: it stays ours without its label.
 	uid types.UID
 	// foreign is set while an object of this name exists that is not ours.
 	foreign bool
 	writing bool
-	// due and place are those in the queue. place counts from 1, and is 0 outside of the queue.
+	// due and place are its time and position in the queue. place counts from 1, and is 0 outside of
+	// the queue.
 	due   time.Time
 	place int
 }
@@ -288,16 +289,17 @@ type job struct {
 	tenant  table.Tenant
 	present bool
 	want    fingerprint
-	// have is what exists, nil for nothing. Renews is set if it is as it should be, apart from its age.
+	// have is the existing object, nil for none. Renews is set if it is as it should be, apart from its
+	// age.
 	have   *observed
 	renews bool
-	// state, role and subjects are what the object is made of.
+	// state, role and subjects are the inputs of the object.
 	state    state
 	role     types.UID
 	subjects []Subject
 }
 
-// content is what a write leaves, for the pacer: a deletion leaves nothing.
+// content returns the content after a write, for the pacer: a deletion leaves nothing.
 func content(exists bool, want fingerprint) string {
 	if !exists {
 		return ""
@@ -352,7 +354,7 @@ func (t *term) wrote(j job, after *observed, now time.Time) {
 	t.wake()
 }
 
-// failed has a write repeated later.
+// failed schedules a retry.
 func (t *term) failed(j job, now time.Time) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

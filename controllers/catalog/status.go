@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// maxResources is how many resources a list of an entry names, as the schema of the Offer allows.
+	// maxResources bounds the resources of a list of an entry, as the schema of the Offer does.
 	maxResources = 64
-	// maxStorageClasses is how many StorageClasses an entry names.
+	// maxStorageClasses bounds the StorageClasses of an entry.
 	maxStorageClasses = 256
-	// maxPriced is how many prices the line has.
+	// maxPriced bounds the prices in the line.
 	maxPriced = 4
 	// maxPriceLine bounds that line, in bytes.
 	maxPriceLine = 256
@@ -65,7 +65,7 @@ func StatusOf(clusterID string, e *catalog.Entry, observed time.Time) v1alpha1.O
 	return s
 }
 
-// defaults returns those of what the class offers.
+// defaults returns the defaults of the resources that the class offers.
 func defaults(e *catalog.Entry) capacity.Amounts {
 	out := capacity.Amounts{}
 	for i := range e.Resources {

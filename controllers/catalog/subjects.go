@@ -18,12 +18,12 @@ const (
 	maxSubject  = 512
 	// clusterIDVariable stands for the cluster ID of the consumer.
 	clusterIDVariable = "{clusterID}"
-	// reservedPrefix is that of the users and groups of Kubernetes itself.
+	// reservedPrefix is the prefix of users and groups of Kubernetes itself.
 	reservedPrefix = "system:"
 )
 
-// subjectName matches the names that a template may have. Printable ASCII is what identity providers
-// use, and is shown by every tool as it is.
+// subjectName matches the names that a template may have. Identity providers use printable ASCII, and
+// every tool shows it unchanged.
 var subjectName = regexp.MustCompile(`^[!-z|~]+$`)
 
 // Subject is a template of a subject of RBAC, one for each consumer.

@@ -10,7 +10,7 @@ const (
 	// RenewInterval is the longest time between two writes of an Offer. It is longer than renewAfter,
 	// because an Offer waits for its turn under the total rate.
 	RenewInterval = 10 * time.Minute
-	// Validity is how long an entry is kept up to date after it was observed, if nothing writes it
+	// Validity is the time for which an entry is valid after it was observed, if nothing writes it
 	// again. It leaves a new leader time to take over.
 	Validity = 15 * time.Minute
 )
@@ -28,13 +28,14 @@ const (
 	readyRetry  = 5 * time.Second
 	// apiTimeout bounds one read or write.
 	apiTimeout = 10 * time.Second
-	// waitingNotice is how long the first lists may take before the log says what they wait for, and
+	// waitingNotice is the wait for the first lists after which the log says what they wait for, and
 	// waitingAgain the time between two such lines.
 	waitingNotice = 10 * time.Second
 	waitingAgain  = 5 * time.Minute
 	// failureNotice is the minimum time between two log lines about failed writes.
 	failureNotice = 10 * time.Second
-	// clockSkew is how far in the future the time in an Offer may be. Beyond it, the Offer was changed.
+	// clockSkew is the furthest that the time in an Offer may be in the future. Beyond it, the Offer
+	// was changed.
 	clockSkew = time.Minute
 	// DefaultQPS and MaxQPS bound the writes of all objects together in a second.
 	DefaultQPS = 20

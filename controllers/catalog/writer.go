@@ -27,14 +27,14 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// Config is what a Writer works with.
+// Config holds the dependencies of a Writer.
 type Config struct {
 	// Client watches and writes objects.
 	Client dynamic.Interface
-	// Table has the snapshots that the catalog is worked out from, with Largest.
+	// Table has the snapshots that the catalog is computed from, with Largest.
 	Table   *table.Table
 	Largest catalog.Largest
-	// Subjects are those that each consumer is bound to.
+	// Subjects lists the subjects that each consumer is bound to.
 	Subjects []Subject
 	// QPS bounds the writes in a second.
 	QPS int
@@ -57,7 +57,7 @@ type Writer struct {
 	pacers map[kind]*restore.Pacer
 
 	mu sync.Mutex
-	// term is what is known while this process leads, nil otherwise.
+	// term is the state while this process leads, nil otherwise.
 	term *term
 }
 

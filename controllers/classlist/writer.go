@@ -85,8 +85,8 @@ func (w *Writer) write(ctx context.Context, present *unstructured.Unstructured) 
 	return wait, err
 }
 
-// servedClasses returns the classes of the policies in force and those of others, sorted, each once.
-// The unnamed class is not among them: it is for Liqo v0.
+// servedClasses returns the classes of the policies in force and the given others, sorted, each once.
+// It omits the unnamed class, which is for Liqo v0.
 func servedClasses(list []table.Policy, others []string) []string {
 	classes := map[string]struct{}{}
 	for _, class := range others {

@@ -43,9 +43,9 @@ func (f *ForeignClusters) IDs() map[string]bool {
 	return ids
 }
 
-// Early returns the clusters in the early shape. Objects of Liqo v0 are as they are stored, with the
-// fields of the shape that they lack; those of Liqo v1 are converted. A cluster with objects of both
-// is listed once, by that of Liqo v1.
+// Early returns the clusters in the early shape. Objects of Liqo v0 are returned as stored, with the
+// missing fields of the shape added; objects of Liqo v1 are converted. A cluster with objects of both
+// is listed once, by its object of Liqo v1.
 func (f *ForeignClusters) Early() []map[string]any {
 	converted := map[string]bool{}
 	for _, s := range f.stored {

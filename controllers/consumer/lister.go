@@ -31,7 +31,7 @@ const (
 	MaxListBytes = 8 << 20
 	// listTimeout bounds the requests for one list.
 	listTimeout = 10 * time.Second
-	// MaxListAge is how long a list, or the error in its place, is returned to later callers.
+	// MaxListAge is the time for which a list, or the error in its place, is returned to later callers.
 	MaxListAge = 5 * time.Second
 )
 
@@ -80,7 +80,7 @@ func NewLister(config *rest.Config, log logr.Logger) (*Lister, error) {
 
 // ForeignClusters are all ForeignClusters at one time. They must not be changed.
 type ForeignClusters struct {
-	// Time is when the API server was asked.
+	// Time is the time at which the API server was asked.
 	Time time.Time
 	// stored are the objects by name, then by kind, in the order of foreignClusters.
 	stored []storedCluster
@@ -105,8 +105,8 @@ func (l *Lister) List(ctx context.Context) (*ForeignClusters, error) {
 	}
 }
 
-// current returns the listing to wait for, and begins one if the latest is too old. The context of
-// its requests is not that of a caller, because others wait for them too.
+// current returns the listing to wait for, and begins one if the latest is too old. Its requests do not
+// use a caller's context, because others wait for them too.
 func (l *Lister) current() *listing {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,9 +17,10 @@ const (
 	maxWithdrawnBytes = 256 << 10
 )
 
-// withdrawal is what is left of a class that no policy serves: who is still owed a 0 of its resources.
+// withdrawal is the remainder of a class that no policy serves: the consumers that are still owed a 0
+// of its resources.
 type withdrawal struct {
-	// Since is when an amount changed last, in Unix seconds.
+	// Since is the time of the last change of an amount, in Unix seconds.
 	Since int64 `json:"since"`
 	// Anyone is set if the default offer has the zeros.
 	Anyone bool `json:"anyone,omitempty"`

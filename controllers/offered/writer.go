@@ -26,10 +26,10 @@ import (
 const (
 	// ConfigMap is the name of the record of what was offered, in the namespace of the Grants.
 	ConfigMap = "proffer-offered"
-	// fieldManager is who applies the ConfigMap.
+	// fieldManager applies the ConfigMap.
 	fieldManager = "proffer"
-	// dataKey is the key of the names in the ConfigMap, withdrawnKey that of the withdrawals. A version
-	// without withdrawals ignores them.
+	// dataKey is the key of the names in the ConfigMap, withdrawnKey the key of the withdrawals. A
+	// version without withdrawals ignores them.
 	dataKey      = "offered.json"
 	withdrawnKey = "withdrawn.json"
 
@@ -74,13 +74,13 @@ type Record struct {
 	full    sync.Once
 }
 
-// content is what the ConfigMap has.
+// content is the present content of the ConfigMap.
 type content struct {
 	names     resourceNames
 	withdrawn withdrawals
 }
 
-// wanted is what the ConfigMap is to have.
+// wanted is the wanted content of the ConfigMap.
 type wanted struct {
 	content
 	// served are the classes that a policy serves, owed those with withdrawn offers. Before the first

@@ -1,4 +1,4 @@
-// Package orchestration puts Orchestrations into force: it watches what package broker chooses from,
+// Package orchestration puts Orchestrations into force: it watches the inputs of package broker,
 // records each choice in the status of its Orchestration, and then writes one NamespaceOffloading of
 // Liqo in each namespace that a consumer has sent, which says to which providers its pods go.
 //
@@ -6,10 +6,10 @@
 //
 // A pass gathers what is known (cache.go, measure.go), works out what should be (plan.go,
 // offloading.go: pure), writes the statuses that differ, and then the NamespaceOffloadings. All state
-// is in these objects: the previous choice and the uptimes in the status, the deadline of each drain
-// in an annotation of the NamespaceOffloading. So a pass can end between any two writes, and the next
-// one, in whichever process, continues. A NamespaceOffloading is written only after its choice is
-// recorded, since otherwise a restart could choose anew.
+// is in these objects: the previous choice and the uptimes in the status, the deadline of each drain in
+// an annotation of the NamespaceOffloading. So a pass can end between any two writes, and the next one,
+// in whichever process, continues. A NamespaceOffloading is written only after its choice is recorded,
+// since otherwise a restart could choose again.
 //
 // # A change of choice
 //
@@ -19,11 +19,11 @@
 //
 // The old provider is not cordoned for the namespace, because Liqo v1.2.0 has no such thing. The one
 // selector is both the node affinity that Liqo's webhook gives new pods (pkg/webhooks/pod), and the
-// list of the clusters that have the namespace (namespaceoffloading-controller): both are matched
-// with the labels of the same nodes, and the name of a VirtualNode is that of its Node. To cordon the
-// Node, or to taint it, would affect every namespace. The strategy Local keeps new pods away from all
-// providers at once, and lets them run on the nodes of this cluster: that is right when no
-// Orchestration decides any more, and used then.
+// list of the clusters that have the namespace (namespaceoffloading-controller): both are matched with
+// the labels of the same nodes, and a VirtualNode has the name of its Node. To cordon the Node, or to
+// taint it, would affect every namespace. The strategy Local keeps new pods away from all providers at
+// once, and lets them run on the nodes of this cluster: that is right when no Orchestration decides any
+// more, and used then.
 //
 // # Whom to trust
 //

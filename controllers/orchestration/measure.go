@@ -19,10 +19,11 @@ import (
 	"proffer.dev/proffer/internal/quantity"
 )
 
-// maxLatencyAge is how old a latency may be. Liqo's gateways update it every ten seconds by default.
+// maxLatencyAge is the maximum age of a latency. Liqo's gateways update it every ten seconds by
+// default.
 const maxLatencyAge = 5 * time.Minute
 
-// podPage is how many pods are read with one request.
+// podPage is the number of pods that one request reads.
 const podPage = 500
 
 // asScheduler counts requests like kube-scheduler with its default feature gates.

@@ -201,7 +201,7 @@ func parseForeignCluster(u *unstructured.Unstructured) foreignCluster {
 type offloading struct {
 	uid     types.UID
 	version string
-	// manager is who else has changed it last.
+	// manager is the last other writer of it.
 	manager       string
 	ours          bool
 	deleting      bool

@@ -9,15 +9,15 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// wanted is what the deciding Orchestration wants for a namespace.
+// wanted is the state that the deciding Orchestration wants for a namespace.
 type wanted struct {
 	orchestration string
 	chosen        []string
 	drain         time.Duration
 }
 
-// A note says what a namespace waits for.
-// stillThere is what a note says of a provider that has not deleted a namespace.
+// A note says what a namespace waits for. stillThere is the note about a provider that has not deleted
+// a namespace.
 const stillThere = "it is not sent there any more, but the provider has not deleted it, and gets what is in it"
 
 type note struct {
@@ -26,14 +26,14 @@ type note struct {
 	because             string
 }
 
-// action is what is done with a NamespaceOffloading.
+// action is an operation on a NamespaceOffloading.
 type action string
 
 const (
 	create, update, remove, keep action = "create", "update", "delete", ""
 )
 
-// state is what a NamespaceOffloading of ours says.
+// state is the content of a NamespaceOffloading of ours.
 type state struct {
 	orchestration, strategy string
 	selected                []string

@@ -13,7 +13,7 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 )
 
-// MaxNamespaces is how many namespaces of a consumer are sent on, the oldest first. A consumer can
+// MaxNamespaces bounds the namespaces of a consumer that are sent on, the oldest first. A consumer can
 // send any number, and each is one more on every chosen provider.
 const MaxNamespaces = 250
 
@@ -27,15 +27,16 @@ type world struct {
 	namespaces     map[string]namespace
 	offloadings    map[string]offloading
 	providers      []provider
-	// labels are those of the consumers.
+	// labels holds the labels of the consumers.
 	labels map[string]map[string]string
 	// running has the numbers of pods by namespace and provider, nil if they are not known.
 	running map[string]map[string]int
 }
 
-// plan is what should be.
+// plan is the wanted state.
 type plan struct {
-	// orchestrations are those that the plan was made from, and statuses theirs by name.
+	// orchestrations lists the Orchestrations that the plan was made from, and statuses their statuses
+	// by name.
 	orchestrations []orchestration
 	statuses       map[string]*v1alpha1.OrchestrationStatus
 	writes         []write

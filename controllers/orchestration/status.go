@@ -21,7 +21,7 @@ import (
 // readyCondition is the type of the one condition.
 const readyCondition = "Ready"
 
-// statusInterval is how old the measurements in a status may be. It is less than broker.MaxGap, so
+// statusInterval is the maximum age of the measurements in a status. It is less than broker.MaxGap, so
 // that a restart loses no time of an uptime.
 const statusInterval = time.Minute
 

@@ -26,7 +26,7 @@ type caches struct {
 	offloadings     *store[offloading]
 }
 
-// watches are the informers, and those of kinds that may not exist.
+// watches holds the informers, including the informers of kinds that may not exist.
 type watches struct {
 	all                         kube.CRDInformers
 	orchestrations, offloadings *kube.CRDInformer

@@ -36,7 +36,7 @@ const (
 	apiTimeout = 10 * time.Second
 	// qps bounds the writes of NamespaceOffloadings in a second.
 	qps = 20
-	// waitingNotice is how long the first lists may take before the log says what they wait for, and
+	// waitingNotice is the wait for the first lists after which the log says what they wait for, and
 	// waitingAgain the time between two such lines.
 	waitingNotice = 10 * time.Second
 	waitingAgain  = 5 * time.Minute
@@ -44,7 +44,7 @@ const (
 	failureNotice = 10 * time.Second
 )
 
-// Config is what a Writer works with.
+// Config holds the dependencies of a Writer.
 type Config struct {
 	// ClusterID is the ID of this cluster.
 	ClusterID string
@@ -61,7 +61,7 @@ type Config struct {
 	// Restores counts what the Writer restores.
 	Restores restore.Restores
 	Log      logr.Logger
-	// Now is the clock; nil is that of the system.
+	// Now is the clock; nil stands for the system's.
 	Now func() time.Time
 }
 
@@ -94,12 +94,12 @@ func NewWriter(config Config) *Writer {
 // Wake schedules a pass. It never blocks.
 func (w *Writer) Wake() { w.debouncer.Wake() }
 
-// term is what is known while this process leads.
+// term holds the state while this process leads.
 type term struct {
 	caches  *caches
 	watches watches
 	events  *eventWriter
-	// pods are those of podsRead, nil if they could not be read.
+	// pods holds the pods as of podsRead, nil if they could not be read.
 	pods     *bound
 	podsRead time.Time
 }

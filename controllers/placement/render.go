@@ -38,11 +38,11 @@ const (
 // rendered is the list as it should be.
 type rendered struct {
 	entries map[string]string
-	// left is how many slices have no entry because their consumer has too many.
+	// left is the number of slices without an entry because their consumer has too many.
 	left int
 }
 
-// required is what is required of the pods of one user.
+// required holds the requirements on the pods of one user.
 type required struct {
 	user, consumer, labels string
 }

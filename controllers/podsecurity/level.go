@@ -14,7 +14,7 @@ import (
 // https://kubernetes.io/docs/concepts/security/pod-security-admission.
 const enforceLabel = "pod-security.kubernetes.io/enforce"
 
-// levels are those of Kubernetes that protect the node, the weaker first.
+// levels lists the levels of Kubernetes that protect the node, the weaker first.
 var levels = []string{"baseline", "restricted"}
 
 // Level is a level of Kubernetes' pod security.

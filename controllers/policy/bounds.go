@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// maxStatus bounds the lists of a status in bytes, as estimated by cost: with a spec of any
-	// size the object stays below 1.5 MiB, which is what etcd accepts.
+	// maxStatus bounds the lists of a status in bytes, as estimated by cost: with a spec of any size
+	// the object stays below the 1.5 MiB that etcd accepts.
 	maxStatus = 512 << 10
 	// maxStatusPool is the share of maxStatus for each of capacity, committed and remaining.
 	maxStatusPool = 48 << 10

@@ -7,8 +7,8 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// dryRun is what would hold if the policy were active, after everything is reclaimed and granted
-// that follows from it.
+// dryRun is the outcome of activating the policy, after everything is reclaimed and granted that
+// follows from it.
 type dryRun struct {
 	report    *offer.Report
 	granted   table.PolicyGrants

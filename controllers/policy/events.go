@@ -16,7 +16,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// Reasons of Events, in addition to those of the condition Ready.
+// Reasons of Events, in addition to the reasons of the condition Ready.
 const (
 	eventEvicting = "Evicting"
 	eventHeld     = "Held"
@@ -30,7 +30,7 @@ type eventWriter struct {
 	reported map[types.UID]reported
 }
 
-// reported is what has already been emitted about a policy.
+// reported holds what has already been emitted about a policy.
 type reported struct {
 	zeroed, held, exceeding []string
 }

@@ -15,7 +15,8 @@ import (
 // each node and consumer, and asks each about all of them when it starts.
 const maxFilters = 256
 
-// boundFilters makes policies invalid whose filters are more than maxFilters with those of older policies.
+// boundFilters invalidates policies whose filters, together with the filters of older policies, exceed
+// maxFilters.
 func boundFilters(all []table.Policy) {
 	oldest := make([]*table.Policy, len(all))
 	for i := range all {

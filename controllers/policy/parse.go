@@ -153,7 +153,7 @@ func (p *parser) filter(path *field.Path, expression string, err error) {
 	p.invalid(path, kube.Shorten(expression, kube.MaxShown), err.Error())
 }
 
-// oneSource is what to write for an offer with no source, or with several.
+// oneSource is the remedy for an offer with no source, or with several.
 const oneSource = "write exactly one of fixed, nodes, peers and external"
 
 // source parses where the amounts come from, into the policy.

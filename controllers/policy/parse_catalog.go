@@ -12,7 +12,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// The rules on texts are those of the CRD.
+// The rules on texts are the same as in the CRD.
 var (
 	titleRule    = regexp.MustCompile(`^[^\pC\pZ]([^\pC\p{Zl}\p{Zp}]*[^\pC\pZ])?$`)
 	priceRule    = regexp.MustCompile(`^(0|[1-9][0-9]{0,8})([.][0-9]{1,9})?$`)

@@ -50,8 +50,8 @@ func (p *parser) peers(out *offer.Nodes, peers *v1alpha1.Peers, path *field.Path
 	}
 }
 
-// selectorOfPeers returns the node selector that keeps pods on the virtual nodes of a pool, as far as
-// equality can say it.
+// selectorOfPeers returns the node selector that keeps pods on the virtual nodes of a pool, to the
+// extent that equality can express it.
 func selectorOfPeers(peers *v1alpha1.Peers) map[string]string {
 	out := map[string]string{}
 	if peers.Selector != nil {

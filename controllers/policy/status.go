@@ -23,7 +23,7 @@ type finding struct {
 	report    *offer.Report
 	granted   table.PolicyGrants
 	explainer offer.Explainer
-	// present is what consumers are granted in the class of a dry run, by ID.
+	// present holds the consumers' grants in the class of a dry run, by ID.
 	present map[string]capacity.Amounts
 	// dryRun is set for a dry run.
 	dryRun *dryRun
@@ -45,13 +45,13 @@ func find(s *table.Snapshot, p table.Policy) finding {
 	return f
 }
 
-// An Effect is what a policy does. For a dry run, the report and the grants are those that would hold
-// if it were active.
+// An Effect is the effect of a policy. For a dry run, the report and the grants are the ones that would
+// hold if it were active.
 type Effect struct {
 	// Report is nil for an invalid policy.
 	Report  *offer.Report
 	Granted table.PolicyGrants
-	// Conditions are those of the status, without generations and times.
+	// Conditions holds the conditions of the status, without generations and times.
 	Conditions []metav1.Condition
 }
 

@@ -37,7 +37,7 @@ const (
 	statusConflict = 500 * time.Millisecond
 	statusRetry    = 5 * time.Second
 	// statusLook is the minimum time between two computations of a status that is not urgent.
-	// dryRunLook is that of a dry run, which takes as long as an evaluation. All dry runs together
+	// dryRunLook is the same for a dry run, which takes as long as an evaluation. All dry runs together
 	// take at most one part in dryRunPause of the time.
 	statusLook  = time.Second
 	dryRunLook  = 10 * time.Second
@@ -57,7 +57,7 @@ type Writer struct {
 	debouncer *debounce.Debouncer
 	events    *eventWriter
 	pacer     *restore.Pacer
-	// excesses are those of the snapshot of the latest pass, by policy.
+	// excesses holds the excesses in the snapshot of the latest pass, by policy.
 	excesses map[string][]table.Excess
 	// writes counts the writes by result.
 	writes *prometheus.CounterVec
@@ -65,8 +65,7 @@ type Writer struct {
 	// interval is statusInterval.
 	interval time.Duration
 	written  map[string]written
-	// dryRunEnded is when the last dry run was evaluated, and pause how long after it the next one
-	// may start.
+	// dryRunEnded is the end of the last dry run, and pause the time until the next one may start.
 	dryRunEnded time.Time
 	pause       time.Duration
 }
@@ -109,8 +108,8 @@ func (w *Writer) Wake() { w.debouncer.Wake() }
 type written struct {
 	generation int64
 	offered    []v1alpha1.ResourceName
-	// found is the snapshot that the status was last computed from. version is that of the object
-	// that had this status.
+	// found is the snapshot that the status was last computed from. version is the version of the
+	// object that had this status.
 	found   *table.Snapshot
 	version string
 	// again is the earliest time to compute the status if that is not urgent; retry is the earliest

@@ -35,7 +35,7 @@ var orchestrations = v1alpha1.GroupVersion.WithResource("orchestrations")
 // errTooMany is the error for more than MaxOrchestrations.
 var errTooMany = errors.New("there are too many Orchestrations")
 
-// Config is what a Toggler works with.
+// Config holds the dependencies of a Toggler.
 type Config struct {
 	// Client lists and patches Orchestrations.
 	Client dynamic.Interface
