@@ -15,8 +15,7 @@ import (
 	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
-// The bounds of texts of a provider, in bytes. They are those of the CRD, or less where nobody would
-// read more.
+// The bounds of texts of a provider, in bytes: the CRD's, or less where nobody would read more.
 const (
 	maxID      = 63
 	maxName    = 253

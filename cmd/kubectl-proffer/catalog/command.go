@@ -20,7 +20,7 @@ const (
 	wide = "wide"
 	// listLimit bounds the list of this cluster's identities.
 	listLimit = 30 * time.Second
-	// completionLimit is how long a shell waits for completions.
+	// completionLimit bounds a shell's wait for completions.
 	completionLimit = 3 * time.Second
 )
 

@@ -29,7 +29,7 @@ const (
 	awsKey = "awsAccessKeyID"
 )
 
-// identity is how this cluster is known to one provider.
+// identity is this cluster's identity at one provider.
 type identity struct {
 	provider string
 	// namespace and secret name the Secret with the kubeconfig. The name is empty until Liqo has written
@@ -56,8 +56,8 @@ func newConsumer(config *clientrest.Config) (*consumer, error) {
 	return c, err
 }
 
-// identities returns the identity at each provider, by cluster ID, or only that of one provider. A
-// provider with several, of which Liqo uses none, is listed once for each.
+// identities returns the identity at each provider, by cluster ID, or only the identities at one
+// provider. A provider with several, of which Liqo uses none, is listed once for each.
 func (c *consumer) identities(ctx context.Context, provider string) ([]identity, error) {
 	list, err := c.objects.Resource(liqo.Identities).List(ctx, metav1.ListOptions{})
 	switch {

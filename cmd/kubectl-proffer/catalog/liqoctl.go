@@ -16,7 +16,7 @@ const (
 	// maxPrefix bounds the readable part of the name of a slice, which also names a Node and is part of
 	// the common name of a certificate.
 	maxPrefix = 40
-	// suffixLength is that of generateName in Kubernetes.
+	// suffixLength is the length of the suffix of generateName in Kubernetes.
 	suffixLength = 5
 )
 

@@ -22,9 +22,9 @@ import (
 const (
 	// timeLimit is for everything about one provider, unless --request-timeout sets another.
 	timeLimit = 10 * time.Second
-	// parallel is how many providers are asked at a time.
+	// parallel bounds the providers that are asked at a time.
 	parallel = 10
-	// maxOffers is how many Offers of a provider are read.
+	// maxOffers bounds the Offers of a provider that are read.
 	maxOffers = 200
 	// maxAnswer bounds an answer, and maxOffer one Offer in it, in bytes of JSON.
 	maxAnswer = 4 << 20

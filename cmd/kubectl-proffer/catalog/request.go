@@ -52,9 +52,9 @@ func parseAmounts(text string) (v1alpha1.Quantities, error) {
 // is available if there are none. It is false if the slice would not be granted in full, or nothing
 // could run on it.
 //
-// A slice also gets the defaults of the class for what it does not ask for, as far as they are available,
-// and of any other resource nothing. So the request names cpu, memory and pods where no default has them,
-// or has more than is available.
+// For what it does not ask for, a slice gets the available part of the class's defaults, and nothing of
+// other resources. So the request names cpu, memory and pods where no default has them, or has more
+// than is available.
 func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool) {
 	if e.Expired || e.Reason != v1alpha1.CatalogAvailable {
 		return nil, false

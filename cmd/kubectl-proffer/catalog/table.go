@@ -52,7 +52,7 @@ func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
 	return t
 }
 
-// sameDay is how far away a time may be that is shown without its date.
+// sameDay is the largest distance of a time that is shown without its date.
 const sameDay = 12 * time.Hour
 
 // validity returns until when an Offer is kept up to date.

@@ -8,11 +8,11 @@ type Catalog struct {
 	Providers []Provider `json:"providers"`
 }
 
-// Provider is what one provider offers.
+// Provider holds the offers of one provider.
 type Provider struct {
 	// ClusterID is the provider's.
 	ClusterID string `json:"clusterID"`
-	// Offers are those that could be read, by class; with --fits, those that fit.
+	// Offers lists the readable ones, by class; with --fits, the ones that fit.
 	Offers []Entry `json:"offers"`
 	// Problems are the warnings about the provider, absent if there are none.
 	Problems []string `json:"problems,omitempty"`

@@ -43,7 +43,7 @@ func neededRights(namespace string, f flags) ([]manifests.Right, error) {
 	}), err
 }
 
-// findAccess reports the rights that the operator lacks. Denied is what the API server answered.
+// findAccess reports the rights that the operator lacks. Denied is the API server's answer.
 func findAccess(account string, asked int, denied known[[]manifests.Right]) Finding {
 	switch lacking := denied.value; {
 	case denied.err != nil:

@@ -49,7 +49,7 @@ type found struct {
 	obstacle
 }
 
-// stage is what the guards are tried with.
+// stage holds the objects that the guards are tried with.
 type stage struct {
 	// consumer is the cluster ID of a consumer. class is one that a policy offers, if there is one.
 	consumer, class string
@@ -61,7 +61,8 @@ type stage struct {
 
 // attempt is a request that a guard has to refuse.
 type attempt struct {
-	// harm is what requests like this do unless they are refused, as the end of a sentence.
+	// harm describes the effect of requests like this unless they are refused, as the end of a
+	// sentence.
 	harm string
 	// verb is create, or patch or delete for the object in at.
 	verb string
@@ -183,7 +184,7 @@ func podSpec(spec map[string]any) map[string]any {
 	return spec
 }
 
-// right is what the request needs.
+// right returns the right that the request needs.
 func (a *attempt) right() string {
 	r := manifests.Right{Verb: a.verb, Group: a.Group, Resource: a.Resource, Namespace: a.at.namespace}
 	if len(a.subresource) > 0 {

@@ -156,10 +156,10 @@ func (c *cluster) crds(
 	return all
 }
 
-// parallel is how many reviews of rights are asked for at a time.
+// parallel bounds the reviews of rights that are asked for at a time.
 const parallel = 10
 
-// denied returns those of the rights that the ServiceAccount does not have, in their order.
+// denied returns the rights that the ServiceAccount does not have, in their order.
 func (c *cluster) denied(
 	ctx context.Context, namespace, account string, rights []manifests.Right,
 ) known[[]manifests.Right] {
@@ -213,7 +213,7 @@ func (c *cluster) probe(ctx context.Context, namespace string, pods []string, po
 	return all
 }
 
-// maxAnswer is how much of an answer to a probe is read, in bytes.
+// maxAnswer bounds the part of a probe's answer that is read, in bytes.
 const maxAnswer = 64 << 10
 
 // fetch returns an answer of HTTP. Its error explains a status other than 200.
@@ -291,7 +291,7 @@ func (c *cluster) admissionBindings(
 	return knownOf(list.Items, err)
 }
 
-// guards reports on the guards. The classes are those that policies offer.
+// guards reports on the guards. The classes are the ones that policies offer.
 func (c *cluster) guards(ctx context.Context, own []guard, classes []string) []Finding {
 	policies := c.admissionPolicies(ctx)
 	class := ""

@@ -20,7 +20,8 @@ const (
 	installHelp = "Apply the manifests of this version: see docs/install.md."
 )
 
-// ownCRDs returns the CRDs that this version of the tool was built with, and those of these components.
+// ownCRDs returns the CRDs that this version of the tool was built with, including the CRDs of these
+// components.
 func ownCRDs(components ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	files, err := fs.Glob(config.Files, "crd/bases/*.yaml")
 	if err != nil {
@@ -44,7 +45,7 @@ func ownCRDs(components ...string) ([]*apiextensionsv1.CustomResourceDefinition,
 	return all, nil
 }
 
-// findCRDs compares the CRDs of the cluster, by name, with those of this version.
+// findCRDs compares the CRDs of the cluster, by name, with the CRDs of this version.
 func findCRDs(
 	own []*apiextensionsv1.CustomResourceDefinition, found map[string]known[*apiextensionsv1.CustomResourceDefinition],
 ) []Finding {

@@ -22,15 +22,15 @@ const checkGrants = "grants"
 // noticedShare is the part of a grant, as 1/noticedShare, from which on finished pods are reported.
 const noticedShare = 10
 
-// sliceUse is what a ResourceSlice was granted in all its classes, what its pods request, and what its
-// finished pods requested.
+// sliceUse holds the grants of a ResourceSlice in all its classes, the requests of its pods, and the
+// requests of its finished pods.
 type sliceUse struct {
 	consumer, slice         string
 	granted, used, finished capacity.Amounts
 }
 
-// findGrants reports the ResourceSlices whose pods request more than they were granted, and those whose
-// finished pods take up their Quota. The pods are those that Liqo v1 made for consumers.
+// findGrants reports the ResourceSlices whose pods request more than they were granted, and the ones
+// whose finished pods take up their Quota. It expects the pods that Liqo v1 made for consumers.
 func findGrants(namespace string, grants known[[]v1alpha1.Grant], pods known[[]corev1.Pod]) []Finding {
 	switch {
 	case grants.missing() || grants.err == nil && len(grants.value) == 0:

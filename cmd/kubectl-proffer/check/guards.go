@@ -24,14 +24,14 @@ type guard struct {
 // forLiqoV1 reports whether the policy matters only with Liqo v1.
 func (g guard) forLiqoV1() bool { return g.dir != "admission" }
 
-// installed reports whether the policy is among those of the cluster.
+// installed reports whether the cluster has the policy.
 func (g guard) installed(policies []admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 	return slices.ContainsFunc(policies, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 		return p.Name == g.name
 	})
 }
 
-// guardsFor returns those of the guards that matter with these APIs.
+// guardsFor returns the guards that matter with these APIs.
 func guardsFor(apis known[liqoAPIs], own []guard) []guard {
 	return slices.DeleteFunc(slices.Clone(own), func(g guard) bool {
 		return g.forLiqoV1() && apis.err == nil && !apis.value.v1()

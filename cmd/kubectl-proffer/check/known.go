@@ -28,8 +28,8 @@ func knownOf[T any](value T, err error) known[T] {
 // missing reports whether the cluster does not have it.
 func (k known[T]) missing() bool { return errors.Is(k.err, errNone) }
 
-// skip returns the finding of a check that needs what could not be read. The right is what a role
-// has to allow, such as "list pods".
+// skip returns the finding of a check whose input could not be read. The right is the one a role must
+// allow, such as "list pods".
 func (k known[T]) skip(check, right string) Finding {
 	if apierrors.IsForbidden(k.err) {
 		return Finding{

@@ -22,7 +22,7 @@ const (
 	liqoDeployment = "liqo-controller-manager"
 	// firstWithPools is the first minor version of Liqo v0 that reads pools.
 	firstWithPools = 9
-	// maxListed is how many resources of Liqo a finding lists.
+	// maxListed bounds the resources of Liqo that a finding lists.
 	maxListed = 4
 )
 
@@ -78,7 +78,7 @@ func findLiqo(apis known[liqoAPIs]) Finding {
 	}
 }
 
-// address is where Liqo can read offers of one form.
+// address is an address at which Liqo can read offers of one form.
 type address struct {
 	host string
 	port int32

@@ -10,10 +10,10 @@ import (
 
 const checkNews = "news"
 
-// probe is what one replica answered to /readyz, through the API server.
+// probe is the answer of one replica to /readyz, through the API server.
 type probe struct {
 	pod string
-	// status is that of HTTP, 0 without an answer.
+	// status is the HTTP status, 0 without an answer.
 	status int
 	body   string
 	err    error

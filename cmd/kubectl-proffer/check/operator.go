@@ -24,7 +24,8 @@ const (
 	deploymentName = "proffer"
 	// unsetImage is the tag of the image in config/manager, which names none.
 	unsetImage = "controller:{set-the-image}"
-	// clockSkew is how far the clocks of this machine and of the operator may be apart.
+	// clockSkew is the largest tolerated difference between the clocks of this machine and of the
+	// operator.
 	clockSkew = time.Minute
 )
 
@@ -37,7 +38,7 @@ type flags struct {
 	publishOffers, orchestrate    bool
 }
 
-// components are those of the flags that have a CRD and a role.
+// components returns the components of the flags that have a CRD and a role.
 func (f *flags) components() (names []string) {
 	if f.publishOffers {
 		names = append(names, "catalog")

@@ -15,8 +15,8 @@ import (
 const checkOrchestrations = "orchestrations"
 
 // findOrchestrations reports each Orchestration that is not as its author wants it, and the
-// NamespaceOffloadings that the operator has written for one that does not exist. The flags are those
-// of the operator. Without the component it reports only what was left behind.
+// NamespaceOffloadings that the operator has written for one that does not exist. The flags are the
+// operator's. Without the component it reports only what was left behind.
 func findOrchestrations(
 	f flags, all known[[]v1alpha1.Orchestration], offloadings known[[]metav1.PartialObjectMetadata],
 ) []Finding {

@@ -16,7 +16,7 @@ import (
 const (
 	checkPolicies = "policies"
 	checkClasses  = "classes"
-	// maxProblem is how many characters of the operator's messages a finding shows.
+	// maxProblem bounds the characters of the operator's messages that a finding shows.
 	maxProblem = 300
 )
 
@@ -109,7 +109,7 @@ func findClasses(apis known[liqoAPIs], policies known[[]v1alpha1.ResourcePolicy]
 }
 
 // findPlacement reports policies that enforce placement without the component that does it. The flags
-// are those of the operator.
+// are the operator's.
 func findPlacement(f flags, policies known[[]v1alpha1.ResourcePolicy]) []Finding {
 	if f.placements != "" {
 		return nil // The check of the guards reports the rest.

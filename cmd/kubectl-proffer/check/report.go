@@ -19,16 +19,16 @@ const (
 // exitStatus is the exit status of the process for the weightiest finding.
 var exitStatus = map[Status]int{OK: 0, Skipped: 1, Warning: 1, Wrong: 2}
 
-// Finding is what one check found. A check has one finding, or one for each object that is not as
-// it should be.
+// Finding is the result of one check. A check has one finding, or one for each object that is not as it
+// should be.
 type Finding struct {
 	// Check is the name of the check.
 	Check string `json:"check"`
 	// Status is ok, skipped, warning or wrong.
 	Status Status `json:"status"`
-	// Message is what was found.
+	// Message describes the finding.
 	Message string `json:"message"`
-	// Do is what to do about it. It is absent if nothing is to be done.
+	// Do names the remedy. It is absent if nothing is to be done.
 	Do string `json:"do,omitempty"`
 }
 

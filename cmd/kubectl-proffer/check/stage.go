@@ -127,8 +127,8 @@ func hasOverhead(runtimeClass *unstructured.Unstructured) bool {
 	return err == nil && len(overhead) > 0
 }
 
-// consumer returns a client whose requests come from the consumer, as the guards see it. Its groups
-// are those of the consumer's certificates, for which Liqo has roles, and those of the caller.
+// consumer returns a client whose requests come from the consumer, as the guards see it. Its groups are
+// the groups of the consumer's certificates, for which Liqo has roles, and the caller's.
 func (c *cluster) consumer(ctx context.Context, id string) (dynamic.Interface, obstacle) {
 	if id == "" {
 		return nil, obstacle{err: absentError("consumer")}

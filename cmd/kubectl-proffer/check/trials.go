@@ -14,14 +14,14 @@ import (
 // trial is a dry run of a request that a guard has to refuse, and its answer.
 type trial struct {
 	guard guard
-	// harm is what a request like this does unless the guard refuses it.
+	// harm describes the effect of a request like this unless the guard refuses it.
 	harm string
 	obstacle
 }
 
 // obstacle is the error of a request to the API server.
 type obstacle struct {
-	// right is what the request needs, such as "list pods".
+	// right is the right that the request needs, such as "list pods".
 	right string
 	err   error
 }
@@ -31,7 +31,7 @@ type absentError string
 
 func (kind absentError) Error() string { return "there is no " + string(kind) }
 
-// verdict is what a trial shows of its guard.
+// verdict is the result of a trial for its guard.
 type verdict int
 
 const (
@@ -75,7 +75,7 @@ func (t trial) verdict() verdict {
 	return untried
 }
 
-// findTrials reports the guards that do not refuse what they should, and those that were not tried.
+// findTrials reports the guards that do not refuse what they should, and the ones that were not tried.
 func findTrials(trials []trial) []Finding {
 	var problems []Finding
 	holding, missing, skipped := 0, map[string][]string{}, map[Finding][]string{}

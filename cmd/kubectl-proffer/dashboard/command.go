@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// headerTimeout bounds the reading of a request's header, requestTimeout that of a whole request and
-	// of its answer.
+	// headerTimeout bounds the reading of a request's header, requestTimeout a whole request and its
+	// answer.
 	headerTimeout  = 5 * time.Second
 	requestTimeout = time.Minute
 	// maxHeader bounds the header of a request in bytes.

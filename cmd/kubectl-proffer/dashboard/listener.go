@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// maxConnections bounds the connections of the user's own programs, maxStrangers those of others, which
-	// get no more than a refusal.
+	// maxConnections bounds the connections of the user's own programs, maxStrangers the connections of
+	// others, which get no more than a refusal.
 	maxConnections = 64
 	maxStrangers   = 4
 	// maxTogether bounds the connections whose users are looked up at once, togetherWithin how long one

@@ -27,8 +27,8 @@ const (
 	maxPage = 64 << 20
 )
 
-// passed are the headers of a request that the operator gets, answered those of its answer that the
-// browser gets. The operator's address is not the browser's, so Origin and cookies stay here.
+// passed lists the headers of a request that the operator gets, answered the headers of its answer that
+// the browser gets. The operator's address is not the browser's, so Origin and cookies stay here.
 var (
 	passed   = []string{"Accept", "Content-Type", "HX-Request", "If-None-Match"}
 	answered = []string{"Cache-Control", "Content-Type", "ETag", "Retry-After", "Vary"}
@@ -212,7 +212,7 @@ func secure(header http.Header) {
 // message is a page of the command itself.
 type message struct {
 	Title, Text string
-	// Next is where the page leads, empty for nowhere.
+	// Next is the target of the page's link, empty for none.
 	Next string
 }
 

@@ -13,7 +13,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
-// subject is what to explain: a consumer, one of its classes, or one resource in a class.
+// subject names a consumer, one of its classes, or one resource in a class.
 type subject struct {
 	consumer string
 	// class and resource are nil for all.

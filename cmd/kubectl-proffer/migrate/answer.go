@@ -9,7 +9,7 @@ import (
 // stateReady is rest.WorldNode.State of a node that the plugin counts.
 const stateReady = "Ready"
 
-// answer is what the plugin answers every consumer, by its documented arithmetic. fixed-resources
+// answer returns the plugin's answer to every consumer, by its documented arithmetic. fixed-resources
 // answers its arguments. node-labels-resources answers the allocatable amounts of the nodes with all
 // labels that are ready, not cordoned and not virtual, minus the requests of all pods on them. A pod
 // does not count as 1 of pods, and the answer may be negative.

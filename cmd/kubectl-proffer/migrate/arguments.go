@@ -14,12 +14,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// defaultPort is where each plugin listens unless --port says otherwise.
+// defaultPort is the port of each plugin without --port.
 const defaultPort = 6001
 
 // settings are the values of a plugin's flags.
 type settings struct {
-	// pairs are those of --resource or --node-label.
+	// pairs holds the pairs of --resource or --node-label.
 	pairs *pairs
 	port  int
 	// portSet reports whether --port was given.

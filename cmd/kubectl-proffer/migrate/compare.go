@@ -11,15 +11,15 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
-// comparison is what the plugin answers, and what the operator would offer in the class of the
-// policy, the unnamed one.
+// comparison compares the plugin's answer with the operator's offer in the class of the policy, the
+// unnamed one.
 type comparison struct {
 	converted  *Converted
 	world      *rest.World
 	simulation *rest.Simulation
 }
 
-// amount is what one consumer would be offered of one resource.
+// amount is one consumer's offer of one resource.
 type amount struct{ text, why string }
 
 // offers returns what each consumer would be offered, by resource. output.Anyone stands for the
@@ -95,7 +95,7 @@ func (c *comparison) lines(width int) []string {
 	return append(output.Wrap(title, width), t.Lines(width, false)...)
 }
 
-// warnings are what else the policy would do.
+// warnings returns the other effects of the policy.
 func (c *comparison) warnings() []string {
 	var all []string
 	name := c.converted.Policy.Name

@@ -17,7 +17,7 @@ import (
 
 // Options choose what Convert does. The zero value is for a Deployment with one plugin.
 type Options struct {
-	// Name is that of the policy, by default that of the plugin.
+	// Name is the name of the policy, by default the plugin's.
 	Name string
 	// Container is the name of the plugin's container, needed only if several run a plugin.
 	Container string

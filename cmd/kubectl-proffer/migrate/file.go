@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// maxFile is how much of a file is read, in bytes. A Deployment is at most 1.5 MiB.
+// maxFile bounds the part of a file that is read, in bytes. A Deployment is at most 1.5 MiB.
 const maxFile = 16 << 20
 
 // readDeployment reads YAML or JSON of one or several objects, or a List of them, and returns the

@@ -9,7 +9,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// plugin is the name of a resource plugin: that of its image, without registry and tag.
+// plugin is the name of a resource plugin: the name of its image, without registry and tag.
 type plugin string
 
 const (

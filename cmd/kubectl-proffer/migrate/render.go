@@ -17,11 +17,11 @@ import (
 // commentWidth is the width of comments, in columns.
 const commentWidth = 100
 
-// kept is what the default of reclaim does.
+// kept describes the default of reclaim.
 const kept = "An offer does not fall below what the consumer's pods request until they end, " +
 	"unless you add `reclaim: Evict`."
 
-// differences are what the policy offers differently, for each plugin.
+// differences describes how the policy's offers differ, for each plugin.
 var differences = map[plugin][]string{
 	fixedResources: {
 		kept,

@@ -17,7 +17,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
-// period is how often --watch asks the operator.
+// period is the time between two requests of --watch.
 const period = 2 * time.Second
 
 // wide is the output format with explanations.
@@ -136,9 +136,9 @@ func (o *options) run(ctx context.Context) error {
 	})
 }
 
-// answer is what the operator has answered.
+// answer is the operator's answer.
 type answer struct {
-	// value is what -o json prints.
+	// value is printed by -o json.
 	value any
 	rows  []row
 	// unknown is set if only one consumer was asked for, and the operator does not know it.

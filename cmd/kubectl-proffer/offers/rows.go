@@ -10,7 +10,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
-// row is what one consumer is offered of one resource in one class.
+// row is one consumer's offer of one resource in one class.
 type row struct {
 	consumer, class, resource string
 	offered, granted, used    string

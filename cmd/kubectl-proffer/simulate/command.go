@@ -40,7 +40,7 @@ type options struct {
 	deleted  []string
 	drained  []string
 	addNodes []string
-	// world is what the change is evaluated on: worldOperator, worldCluster or a snapshot file.
+	// world names the world of the simulation: worldOperator, worldCluster or a snapshot file.
 	world  string
 	format string
 }
@@ -133,7 +133,7 @@ func (o *options) run(ctx context.Context) error {
 	return nil
 }
 
-// simulate has the change evaluated by the operator, or on a snapshot.
+// simulate evaluates the change through the operator, or on a snapshot.
 func (o *options) simulate(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
 	switch o.world {
 	case worldOperator:

@@ -13,7 +13,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// addNodesForm is what --add-nodes takes.
+// addNodesForm is the form of --add-nodes.
 const addNodesForm = "COUNT=RESOURCE=AMOUNT[,RESOURCE=AMOUNT...][,label=KEY=VALUE...], " +
 	"such as 3=cpu=8,memory=32Gi,pods=110,label=pool=gold"
 

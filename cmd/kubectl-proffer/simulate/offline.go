@@ -29,7 +29,7 @@ func offline(ctx context.Context, file string, change *rest.Change) (*rest.Simul
 	return rehearseOn(ctx, known, change, of, world.Unknown)
 }
 
-// rehearseOn evaluates a change on a world. The unknown is what the world does not hold.
+// rehearseOn evaluates a change on a world. The unknown lists what the world does not hold.
 func rehearseOn(
 	ctx context.Context, known *rehearse.World, change *rest.Change, of rest.Evaluated, unknown []string,
 ) (*rest.Simulation, error) {

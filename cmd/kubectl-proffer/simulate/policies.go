@@ -24,7 +24,7 @@ type manifest struct {
 	object *unstructured.Unstructured
 }
 
-// name is how errors call the policy.
+// name returns the name of the policy in errors.
 func (m *manifest) name() string {
 	return fmt.Sprintf("%s: ResourcePolicy %s", m.file, m.object.GetName())
 }

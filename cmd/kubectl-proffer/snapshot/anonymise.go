@@ -22,9 +22,9 @@ import (
 )
 
 // Anonymise copies the JSON of a rest.World, and replaces what names consumers, nodes, namespaces,
-// ResourceSlices and pods, and the values of labels and taints. Equal names become equal ones. It
-// holds one element of a list at a time, and the names that it has replaced, except those of pods:
-// each pod is listed once.
+// ResourceSlices and pods, and the values of labels and taints. Equal names become equal ones. It holds
+// one element of a list at a time, and the names that it has replaced, except names of pods: each pod
+// is listed once.
 //
 // Names are numbered as they come, so names that decide between equals may order differently.
 func Anonymise(out io.Writer, in io.Reader) error {
@@ -69,8 +69,8 @@ const liqoClass = "default"
 
 type anonymiser struct {
 	consumers, nodes, namespaces, slices, uids, creators, values, hosts *names
-	// classes are those of ResourceSlices, in which a consumer may write anything. Those of policies and
-	// offers, which come first, stay.
+	// classes holds the classes of ResourceSlices, in which a consumer may write anything. The classes
+	// of policies and offers, which come first, stay.
 	classes *names
 	// pods counts the pods.
 	pods int

@@ -33,7 +33,7 @@ func poolsOf(world *rest.World) []pool {
 	return pools
 }
 
-// nodeUse is what pods request on each node: those of this cluster, and those of consumers.
+// nodeUse holds the requests of pods on each node: of this cluster's own pods, and of consumers' pods.
 type nodeUse struct{ local, used perKey[string] }
 
 func useOf(pods []rest.WorldPod) nodeUse {

@@ -12,7 +12,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 )
 
-// timeout is how long a shell waits for completions.
+// timeout bounds a shell's wait for completions.
 const timeout = 3 * time.Second
 
 // Func completes a word.

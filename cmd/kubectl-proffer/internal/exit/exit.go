@@ -35,8 +35,8 @@ const (
 // annotation holds the exit status of a command's errors.
 const annotation = "proffer.dev/exit-status-of-errors"
 
-// ErrorsAre sets the exit status of all errors of a command, those of its flags and arguments
-// included.
+// ErrorsAre sets the exit status of all errors of a command, including errors of its flags and
+// arguments.
 func ErrorsAre(cmd *cobra.Command, status int) {
 	if cmd.Annotations == nil {
 		cmd.Annotations = map[string]string{}

@@ -20,7 +20,7 @@ import (
 	"proffer.dev/proffer/config"
 )
 
-// maxListed is how many rights List names.
+// maxListed bounds the rights that List names.
 const maxListed = 4
 
 // Right is one thing that RBAC allows. Name and Namespace are empty for all of them.

@@ -23,7 +23,7 @@ import (
 const (
 	// tokenSeconds is the shortest life that the API server gives a token.
 	tokenSeconds = 600
-	// renewBefore is how long before its end a token is replaced.
+	// renewBefore is the time before its end at which a token is replaced.
 	renewBefore = time.Minute
 	// maxError bounds what is read of an answer that is an error, in bytes.
 	maxError = 64 << 10

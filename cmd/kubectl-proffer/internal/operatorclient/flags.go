@@ -34,7 +34,7 @@ const (
 type Flags struct {
 	// Config locates the API server.
 	Config *genericclioptions.ConfigFlags
-	// Namespace is that of the operator, Service the one in front of its HTTPS port.
+	// Namespace is the operator's namespace, Service the Service in front of its HTTPS port.
 	Namespace, Service string
 	// FirstByte bounds the time until an answer of the operator begins.
 	FirstByte time.Duration
@@ -53,7 +53,7 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 
 // Account is a ServiceAccount in the operator's namespace that the operator answers.
 type Account struct {
-	// Name is that of the ServiceAccount.
+	// Name is the name of the ServiceAccount.
 	Name string
 	// Role is the Role that lets a user of the plugin act as the account.
 	Role string

@@ -21,15 +21,15 @@ const (
 	// ProviderToken is the token of this cluster at every provider.
 	ProviderToken = "token-of-rome"
 
-	// IdentitiesPath is where this cluster lists its identities.
+	// IdentitiesPath is the path of this cluster's identities.
 	IdentitiesPath  = "/apis/authentication.liqo.io/v1beta1/identities"
 	identityVersion = "authentication.liqo.io/v1beta1"
 	providerPath    = "/" + Provider
-	// OffersPath is where a provider lists the Offers to this cluster.
+	// OffersPath is the path of a provider's Offers to this cluster.
 	OffersPath = "/apis/proffer.dev/v1alpha1/namespaces/" + TenantNamespace + "/offers"
 )
 
-// SecretPath is where this cluster keeps its kubeconfig for a provider.
+// SecretPath returns the path of this cluster's kubeconfig for a provider.
 func SecretPath(provider string) string {
 	return "/api/v1/namespaces/liqo-tenant-" + provider + "/secrets/kubeconfig-controlplane-" + provider
 }

@@ -46,12 +46,12 @@ type Server struct {
 	consumers  map[string]rest.Consumer
 	world      rest.World
 	simulation rest.Simulation
-	// policies are those that the API server has, by name.
+	// policies holds the policies of the API server, by name.
 	policies map[string]*v1alpha1.ResourcePolicy
 
 	// url is the server's.
 	url string
-	// certificate is that of the server, in PEM.
+	// certificate is the server's certificate, in PEM.
 	certificate []byte
 	// identities are this cluster's at its providers, and secrets theirs, by path.
 	identities []map[string]any
@@ -60,7 +60,7 @@ type Server struct {
 	tokens map[string]int
 	// changes are the bodies of POST /simulate.
 	changes []rest.Change
-	// lifetime is how long a token is valid.
+	// lifetime is the time for which a token is valid.
 	lifetime time.Duration
 }
 

@@ -13,7 +13,7 @@ import (
 // Evaluated is the moment of all answers.
 var Evaluated = rest.Evaluated{Revision: 42, Time: time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)}
 
-// Version is that of the operator.
+// Version is the version of the operator.
 const Version = "v0.1.0"
 
 // milan is a consumer of Liqo v0.10, whose IDs are UUIDs.

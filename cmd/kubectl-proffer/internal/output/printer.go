@@ -18,7 +18,7 @@ import (
 // Printer prints to one output. Its zero value is of no use: see For.
 type Printer struct {
 	Out io.Writer
-	// Width is that of the terminal in characters, 0 for no limit.
+	// Width is the width of the terminal in characters, 0 for no limit.
 	Width int
 	// Color is set if colours are shown.
 	Color bool

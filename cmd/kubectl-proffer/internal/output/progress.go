@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// patience is how long a command is silent.
+// patience is the time for which a command is silent.
 const patience = time.Second
 
 // Slow prints on w what the command waits for, once it takes longer than a second, if w is a

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// gap is the number of spaces between columns, that of kubectl.
+	// gap separates columns with as many spaces as kubectl.
 	gap = "   "
 	// minText is the least width for the text column of a table: a narrower one is printed below.
 	minText = 30
@@ -19,7 +19,7 @@ const (
 	None = "-"
 )
 
-// Style is how a row is shown on a terminal.
+// Style is the style of a row on a terminal.
 type Style int
 
 const (
@@ -66,7 +66,7 @@ func (t *Table) Lines(width int, color bool) []string {
 	return append(header, body...)
 }
 
-// Body returns the lines of the rows, as Lines does, without those of the header.
+// Body returns the lines of the rows, as Lines does, without the lines of the header.
 func (t *Table) Body(width int, color bool) []string {
 	_, body := t.parts(width, color)
 	return body
