@@ -61,7 +61,7 @@ const examples = `  # What each provider would grant
   # For a script
   kubectl proffer catalog -o json`
 
-type options struct {
+type catalogOptions struct {
 	flags   *operatorclient.Flags
 	streams genericiooptions.IOStreams
 	liqoctl liqoctl
@@ -74,7 +74,7 @@ type options struct {
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &options{flags: flags, streams: streams, now: time.Now}
+	o := &catalogOptions{flags: flags, streams: streams, now: time.Now}
 	var fits string
 	cmd := &cobra.Command{
 		Use:               "catalog",
@@ -105,7 +105,7 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	return cmd
 }
 
-func (o *options) run(ctx context.Context) error {
+func (o *catalogOptions) run(ctx context.Context) error {
 	c, err := o.read(ctx)
 	if err != nil {
 		return err
@@ -130,7 +130,7 @@ func (o *options) run(ctx context.Context) error {
 }
 
 // read asks all providers.
-func (o *options) read(ctx context.Context) (*Catalog, error) {
+func (o *catalogOptions) read(ctx context.Context) (*Catalog, error) {
 	config, err := o.flags.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -155,7 +155,7 @@ func (o *options) read(ctx context.Context) (*Catalog, error) {
 }
 
 // print prints the table and the commands, or the value, and all warnings.
-func (o *options) print(c *Catalog) error {
+func (o *catalogOptions) print(c *Catalog) error {
 	p, offers := output.For(o.streams.Out), 0
 	for _, provider := range c.Providers {
 		offers += len(provider.Offers)

@@ -19,8 +19,8 @@ const (
 	maxHeader = 64 << 10
 )
 
-// connection reaches the API server of one provider.
-type connection struct {
+// providerConnection reaches the API server of one provider.
+type providerConnection struct {
 	http   *http.Client
 	server *url.URL
 	// token is empty for an identity that is a certificate, as Liqo's are.
@@ -30,7 +30,7 @@ type connection struct {
 // connect uses the inline data of a kubeconfig and nothing else: no program, no file, no credentials
 // of the caller. It refuses a kubeconfig that asks for more. Liqo writes none of that, and who may
 // write the Secret must not be able to act as whoever runs the command.
-func connect(kubeconfig []byte) (*connection, error) {
+func connect(kubeconfig []byte) (*providerConnection, error) {
 	if len(kubeconfig) > maxKubeconfig {
 		return nil, fmt.Errorf("its kubeconfig has more than %d bytes", maxKubeconfig)
 	}
@@ -66,7 +66,7 @@ func connect(kubeconfig []byte) (*connection, error) {
 	if err != nil {
 		return nil, errors.New("the certificates in its kubeconfig cannot be read")
 	}
-	return &connection{
+	return &providerConnection{
 		http: &http.Client{
 			Transport: &http.Transport{
 				Proxy: proxy, TLSClientConfig: tls, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true,

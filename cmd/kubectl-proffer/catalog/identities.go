@@ -101,7 +101,7 @@ func parseIdentity(u *unstructured.Unstructured) (identity, bool) {
 const askForRights = "docs/kubectl-proffer-catalog.md has the Roles to ask for"
 
 // connect returns the connection of an identity, and the tenant namespace at its provider.
-func (c *consumer) connect(ctx context.Context, id identity) (at *connection, namespace string, err error) {
+func (c *consumer) connect(ctx context.Context, id identity) (at *providerConnection, namespace string, err error) {
 	if len(validation.IsDNS1123Label(id.provider)) > 0 {
 		return nil, "", errors.New("its cluster ID is not one of Liqo v1")
 	}

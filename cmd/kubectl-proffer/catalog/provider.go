@@ -90,7 +90,7 @@ func (c *consumer) ask(ctx context.Context, id identity, into *Provider, now fun
 }
 
 // get returns the body of the answer. The caller must close it.
-func (c *connection) get(ctx context.Context, namespace string) (io.ReadCloser, error) {
+func (c *providerConnection) get(ctx context.Context, namespace string) (io.ReadCloser, error) {
 	version := v1alpha1.GroupVersion
 	url := c.server.JoinPath("apis", version.Group, version.Version, "namespaces", namespace, "offers")
 	url.RawQuery = "limit=" + strconv.Itoa(maxOffers+1)

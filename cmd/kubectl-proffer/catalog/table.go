@@ -37,10 +37,10 @@ func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
 				amount(e.Available, corev1.ResourcePods),
 			}}
 			if isWide {
-				row.Cells = append(row.Cells, amounts(without(e.Available, required...)),
-					amounts(without(e.LargestPod, corev1.ResourcePods)), validity(e, now), age(now, e.ObservedTime), details(e))
+				row.Cells = append(row.Cells, amounts(omitNames(e.Available, required...)),
+					amounts(omitNames(e.LargestPod, corev1.ResourcePods)), validity(e, now), age(now, e.ObservedTime), details(e))
 			} else {
-				row.Cells = append(row.Cells, amounts(only(e.LargestPod, corev1.ResourceCPU, corev1.ResourceMemory)),
+				row.Cells = append(row.Cells, amounts(selectNames(e.LargestPod, corev1.ResourceCPU, corev1.ResourceMemory)),
 					validity(e, now), age(now, e.ObservedTime), e.Price)
 			}
 			if e.Expired {
@@ -115,13 +115,13 @@ func amounts(of v1alpha1.Quantities) string {
 	return strings.Join(texts, ",")
 }
 
-func only(of v1alpha1.Quantities, names ...corev1.ResourceName) v1alpha1.Quantities {
+func selectNames(of v1alpha1.Quantities, names ...corev1.ResourceName) v1alpha1.Quantities {
 	of = maps.Clone(of)
 	maps.DeleteFunc(of, func(name corev1.ResourceName, _ v1alpha1.Quantity) bool { return !slices.Contains(names, name) })
 	return of
 }
 
-func without(of v1alpha1.Quantities, names ...corev1.ResourceName) v1alpha1.Quantities {
+func omitNames(of v1alpha1.Quantities, names ...corev1.ResourceName) v1alpha1.Quantities {
 	of = maps.Clone(of)
 	maps.DeleteFunc(of, func(name corev1.ResourceName, _ v1alpha1.Quantity) bool { return slices.Contains(names, name) })
 	return of

@@ -30,14 +30,14 @@ const (
 	maxHeader = 32 << 10
 )
 
-type options struct {
+type dashboardOptions struct {
 	port      int
 	noBrowser bool
 }
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	var o options
+	var o dashboardOptions
 	cmd := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Open the operator's pages in a browser",
@@ -66,7 +66,9 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 	return cmd
 }
 
-func (o *options) run(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams) error {
+func (o *dashboardOptions) run(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams,
+) error {
 	if o.port < 0 || o.port > 65535 {
 		return fmt.Errorf("--port=%d is no port: write 1 to 65535, or 0 for a free one", o.port)
 	}

@@ -56,7 +56,7 @@ const examples = `  # The policy for the plugin that runs as this Deployment
   # The policy for the Deployment in a file
   kubectl proffer migrate -f deployment.yaml`
 
-type options struct {
+type migrateOptions struct {
 	flags   *operatorclient.Flags
 	streams genericiooptions.IOStreams
 
@@ -66,7 +66,7 @@ type options struct {
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &options{flags: flags, streams: streams}
+	o := &migrateOptions{flags: flags, streams: streams}
 	cmd := &cobra.Command{
 		Use:               "migrate DEPLOYMENT | -f FILE",
 		Short:             "Convert a resource plugin of Liqo v0.x to a ResourcePolicy",
@@ -102,7 +102,7 @@ func nameFrom(argument string) string {
 	return argument
 }
 
-func (o *options) run(ctx context.Context) error {
+func (o *migrateOptions) run(ctx context.Context) error {
 	deployment, err := o.read(ctx)
 	if err != nil {
 		return err
@@ -133,10 +133,12 @@ func (o *options) run(ctx context.Context) error {
 	return nil
 }
 
-func (o *options) warn(text string) { fmt.Fprintln(o.streams.ErrOut, "warning:", output.Clean(text)) }
+func (o *migrateOptions) warn(text string) {
+	fmt.Fprintln(o.streams.ErrOut, "warning:", output.Clean(text))
+}
 
 // compare prints what the plugin answers and what the operator would offer, or why it is not known.
-func (o *options) compare(ctx context.Context, converted *Converted) error {
+func (o *migrateOptions) compare(ctx context.Context, converted *Converted) error {
 	compared, err := o.ask(ctx, converted)
 	if err != nil {
 		o.warn("The policy was not compared with what the plugin answers: " + err.Error())
@@ -156,7 +158,7 @@ func (o *options) compare(ctx context.Context, converted *Converted) error {
 }
 
 // ask has the operator simulate the policy.
-func (o *options) ask(ctx context.Context, converted *Converted) (*comparison, error) {
+func (o *migrateOptions) ask(ctx context.Context, converted *Converted) (*comparison, error) {
 	client, err := o.flags.Client(operatorclient.Simulator)
 	if err != nil {
 		return nil, err
@@ -173,7 +175,7 @@ func (o *options) ask(ctx context.Context, converted *Converted) (*comparison, e
 	return &comparison{converted: converted, world: world, simulation: simulation}, nil
 }
 
-func (o *options) read(ctx context.Context) (*appsv1.Deployment, error) {
+func (o *migrateOptions) read(ctx context.Context) (*appsv1.Deployment, error) {
 	switch {
 	case o.file == "-":
 		return readDeployment(o.streams.In, o.deployment)
@@ -222,7 +224,7 @@ func (o *options) read(ctx context.Context) (*appsv1.Deployment, error) {
 
 // check lets the API server check the policy. Its error is a refusal; why the API server could not
 // check is returned as a sentence.
-func (o *options) check(ctx context.Context, converted *Converted) (notChecked string, err error) {
+func (o *migrateOptions) check(ctx context.Context, converted *Converted) (notChecked string, err error) {
 	config, err := o.flags.RESTConfig()
 	if err != nil {
 		return err.Error(), nil // A file is converted without a cluster too.
@@ -273,7 +275,7 @@ func dryRun(ctx context.Context, policies dynamic.ResourceInterface, policy *uns
 }
 
 // print writes the manifest to the standard output or to the new file.
-func (o *options) print(manifest []byte) error {
+func (o *migrateOptions) print(manifest []byte) error {
 	if o.write == "" {
 		_, err := o.streams.Out.Write(manifest)
 		return err

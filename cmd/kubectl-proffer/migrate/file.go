@@ -50,10 +50,10 @@ func readDeployment(from io.Reader, name string) (*appsv1.Deployment, error) {
 			return nil, err
 		}
 	}
-	return only(found, name)
+	return chooseDeployment(found, name)
 }
 
-func only(found []*appsv1.Deployment, name string) (*appsv1.Deployment, error) {
+func chooseDeployment(found []*appsv1.Deployment, name string) (*appsv1.Deployment, error) {
 	switch {
 	case len(found) == 1:
 		return found[0], nil

@@ -23,7 +23,7 @@ const period = 2 * time.Second
 // wide is the output format with explanations.
 const wide = "wide"
 
-type options struct {
+type offersOptions struct {
 	flags   *operatorclient.Flags
 	streams genericiooptions.IOStreams
 
@@ -37,7 +37,7 @@ type options struct {
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &options{flags: flags, streams: streams}
+	o := &offersOptions{flags: flags, streams: streams}
 	cmd := &cobra.Command{
 		Use:   "offers [CONSUMER]",
 		Short: "Show what each consumer is offered, has been granted and uses",
@@ -92,7 +92,7 @@ func atMostOne(_ *cobra.Command, args []string) error {
 }
 
 // nothing says why there is no row.
-func (o *options) nothing() string {
+func (o *offersOptions) nothing() string {
 	switch {
 	case !o.oneClass:
 		return "No offers: no ResourcePolicy offers anything."
@@ -102,7 +102,7 @@ func (o *options) nothing() string {
 	return "No offers: no ResourcePolicy offers anything in class " + o.class + "."
 }
 
-func (o *options) run(ctx context.Context) error {
+func (o *offersOptions) run(ctx context.Context) error {
 	client, err := o.flags.Client(operatorclient.Reader)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (o *options) run(ctx context.Context) error {
 		if err := p.Value(o.format, now.value); err != nil || !o.watch {
 			return err
 		}
-		return o.follow(ctx, client, now, func(next answer, _ []row) error { return p.Value(o.format, next.value) })
+		return o.follow(ctx, client, now, func(next offersAnswer, _ []row) error { return p.Value(o.format, next.value) })
 	}
 	if now.unknown {
 		fmt.Fprintf(o.streams.ErrOut, "%s is not a known consumer: it gets the default offer.\n", o.consumer)
@@ -131,13 +131,13 @@ func (o *options) run(ctx context.Context) error {
 	if !o.watch {
 		return nil
 	}
-	return o.follow(ctx, client, now, func(_ answer, changed []row) error {
+	return o.follow(ctx, client, now, func(_ offersAnswer, changed []row) error {
 		return p.Lines(table(changed, o.format == wide).Body(p.Width, p.Color)...)
 	})
 }
 
-// answer is the operator's answer.
-type answer struct {
+// offersAnswer is the operator's answer.
+type offersAnswer struct {
 	// value is printed by -o json.
 	value any
 	rows  []row
@@ -145,11 +145,11 @@ type answer struct {
 	unknown bool
 }
 
-func (o *options) read(ctx context.Context, client *operatorclient.Client) (answer, error) {
+func (o *offersOptions) read(ctx context.Context, client *operatorclient.Client) (offersAnswer, error) {
 	if o.consumer != "" {
 		c, err := client.Consumer(ctx, o.consumer)
 		if err != nil {
-			return answer{}, err
+			return offersAnswer{}, err
 		}
 		if o.oneClass {
 			c.Offers = ofClass(c.Offers, o.class)
@@ -157,16 +157,16 @@ func (o *options) read(ctx context.Context, client *operatorclient.Client) (answ
 				c.Because = "it is offered nothing in this class"
 			}
 		}
-		return answer{value: c, rows: consumerRows(c), unknown: !c.Known}, nil
+		return offersAnswer{value: c, rows: consumerRows(c), unknown: !c.Known}, nil
 	}
 	all, err := client.Offers(ctx)
 	if err != nil {
-		return answer{}, err
+		return offersAnswer{}, err
 	}
 	if o.oneClass {
 		keepClass(all, o.class)
 	}
-	return answer{value: all, rows: rowsOf(all)}, nil
+	return offersAnswer{value: all, rows: rowsOf(all)}, nil
 }
 
 // keepClass keeps what is of one class, and the consumers that are offered something in it.
@@ -189,8 +189,9 @@ func keepClass(all *rest.Offers, class string) {
 
 // follow asks the operator again and again, and calls show for what has changed. An operator that
 // cannot answer for a while is reported once.
-func (o *options) follow(
-	ctx context.Context, client *operatorclient.Client, now answer, show func(next answer, changed []row) error,
+func (o *offersOptions) follow(
+	ctx context.Context, client *operatorclient.Client, now offersAnswer,
+	show func(next offersAnswer, changed []row) error,
 ) error {
 	tick := time.NewTicker(period)
 	defer tick.Stop()

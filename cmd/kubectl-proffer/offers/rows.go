@@ -18,10 +18,10 @@ type row struct {
 	why                       string
 }
 
-// key identifies what a row is about.
-type key struct{ consumer, class, resource string }
+// rowKey identifies what a row is about.
+type rowKey struct{ consumer, class, resource string }
 
-func (r *row) key() key { return key{r.consumer, r.class, r.resource} }
+func (r *row) key() rowKey { return rowKey{r.consumer, r.class, r.resource} }
 
 // rowsOf lists all offers, each consumer's by class and resource, and the default offer last.
 func rowsOf(offers *rest.Offers) []row {
@@ -82,7 +82,7 @@ func table(rows []row, wide bool) *output.Table {
 // changes returns a row for each row that differs, with each cell that differs as "old -> new". They
 // are sorted by consumer, class and resource. Explanations alone make no difference.
 func changes(before, after []row) []row {
-	was := make(map[key]*row, len(before))
+	was := make(map[rowKey]*row, len(before))
 	for i := range before {
 		was[before[i].key()] = &before[i]
 	}

@@ -24,7 +24,7 @@ const observeTimeout = 2 * time.Minute
 
 // onCluster rehearses a change on what an operator would evaluate, which the plugin reads with the
 // rights of its user.
-func (o *options) onCluster(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
+func (o *simulateOptions) onCluster(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
 	config, err := o.flags.Config.ToRESTConfig()
 	if err != nil {
 		return nil, fmt.Errorf("finding the API server: %w", err)

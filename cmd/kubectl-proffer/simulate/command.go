@@ -32,7 +32,7 @@ const (
 	formatMarkdown = "markdown"
 )
 
-type options struct {
+type simulateOptions struct {
 	flags   *operatorclient.Flags
 	streams genericiooptions.IOStreams
 
@@ -47,7 +47,7 @@ type options struct {
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &options{flags: flags, streams: streams}
+	o := &simulateOptions{flags: flags, streams: streams}
 	cmd := &cobra.Command{
 		Use:   "simulate",
 		Short: "Show what a change of policies or nodes would do, without making it",
@@ -112,7 +112,7 @@ write policies, as in ClusterRole proffer-resourcepolicy-editor, if policies cha
 	return cmd
 }
 
-func (o *options) run(ctx context.Context) error {
+func (o *simulateOptions) run(ctx context.Context) error {
 	if err := output.CheckFormat(o.format, formatTable, output.JSON, output.YAML, formatMarkdown); err != nil {
 		return err
 	}
@@ -134,7 +134,7 @@ func (o *options) run(ctx context.Context) error {
 }
 
 // simulate evaluates the change through the operator, or on a snapshot.
-func (o *options) simulate(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
+func (o *simulateOptions) simulate(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
 	switch o.world {
 	case worldOperator:
 	case worldCluster:
@@ -156,7 +156,7 @@ func (o *options) simulate(ctx context.Context, change *rest.Change) (*rest.Simu
 	return simulation, err
 }
 
-func (o *options) print(simulation *rest.Simulation) error {
+func (o *simulateOptions) print(simulation *rest.Simulation) error {
 	p := output.For(o.streams.Out)
 	switch o.format {
 	case formatTable:
@@ -170,7 +170,7 @@ func (o *options) print(simulation *rest.Simulation) error {
 
 // change returns what the flags ask for: as the API server would store it, or, without a cluster, as
 // the files have it.
-func (o *options) change(ctx context.Context) (*rest.Change, error) {
+func (o *simulateOptions) change(ctx context.Context) (*rest.Change, error) {
 	if len(o.files.Filenames)+len(o.deleted)+len(o.drained)+len(o.addNodes) == 0 {
 		return nil, errors.New("there is no change to simulate: write -f FILE, --delete, --drain or --add-nodes")
 	}
@@ -209,7 +209,7 @@ func (o *options) change(ctx context.Context) (*rest.Change, error) {
 
 // dryRun has the API server check the change of policies, and adds to the change what it would store.
 // It reports the errors of all policies together.
-func (o *options) dryRun(ctx context.Context, change *rest.Change, manifests []manifest) error {
+func (o *simulateOptions) dryRun(ctx context.Context, change *rest.Change, manifests []manifest) error {
 	if len(manifests)+len(o.deleted) == 0 {
 		return nil
 	}

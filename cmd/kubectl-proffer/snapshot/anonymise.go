@@ -53,8 +53,8 @@ type names struct {
 
 func numbering(prefix string) *names { return &names{prefix: prefix, known: map[string]string{}} }
 
-// of returns the replacement of a name, a new one for a new name.
-func (n *names) of(name string) string {
+// numbered returns the replacement of a name, a new one for a new name.
+func (n *names) numbered(name string) string {
 	replacement, ok := n.known[name]
 	if !ok {
 		n.next++
@@ -164,11 +164,11 @@ func encode(out *jsontext.Encoder, value any) error {
 }
 
 func (a *anonymiser) consumer(c *rest.WorldConsumer) {
-	c.ClusterID = a.consumers.of(c.ClusterID)
+	c.ClusterID = a.consumers.numbered(c.ClusterID)
 	labels(a.values, c.Labels)
 }
 
-func (a *anonymiser) answer(w *rest.WorldAnswer) { w.ClusterID = a.consumers.of(w.ClusterID) }
+func (a *anonymiser) answer(w *rest.WorldAnswer) { w.ClusterID = a.consumers.numbered(w.ClusterID) }
 
 // withoutNames replaces why an external source is unavailable, which names consumers and hosts.
 func withoutNames(problem string) string {
@@ -187,54 +187,55 @@ func (a *anonymiser) external(e *v1alpha1.External) {
 	if err != nil {
 		host, port = e.Address, "1"
 	}
-	e.Address, e.TLS = net.JoinHostPort(a.hosts.of(host), port), nil
+	e.Address, e.TLS = net.JoinHostPort(a.hosts.numbered(host), port), nil
 }
 
 func (a *anonymiser) offer(o *rest.WorldOffer) {
-	o.ClusterID, a.classes.known[o.Class] = a.consumers.of(o.ClusterID), o.Class
+	o.ClusterID, a.classes.known[o.Class] = a.consumers.numbered(o.ClusterID), o.Class
 }
 
 func (a *anonymiser) slice(s *rest.WorldSlice) {
-	s.Name = a.slices.of(s.Namespace + "/" + s.Name)
-	s.Namespace, s.Consumer = a.namespaces.of(s.Namespace), a.consumers.of(s.Consumer)
-	s.UID, s.Class, s.GrantedIn = a.uids.of(s.UID), a.classes.of(s.Class), a.classes.of(s.GrantedIn)
+	s.Name = a.slices.numbered(s.Namespace + "/" + s.Name)
+	s.Namespace, s.Consumer = a.namespaces.numbered(s.Namespace), a.consumers.numbered(s.Consumer)
+	s.UID, s.Class, s.GrantedIn = a.uids.numbered(s.UID), a.classes.numbered(s.Class), a.classes.numbered(s.GrantedIn)
 	labels(a.values, s.Labels)
 }
 
 func (a *anonymiser) node(n *rest.WorldNode) {
-	n.Name = a.nodes.of(n.Name)
+	n.Name = a.nodes.numbered(n.Name)
 	labels(a.values, n.Labels)
 	if n.Grace != "" {
 		n.Grace = "without something that is anonymised" // It may name a label.
 	}
 	if n.Peer != nil {
-		n.Peer.ClusterID = a.consumers.of(n.Peer.ClusterID)
+		n.Peer.ClusterID = a.consumers.numbered(n.Peer.ClusterID)
 	}
 	for i, taint := range n.Taints {
 		if key, rest, ok := strings.Cut(taint, "="); ok {
 			value, effect, _ := strings.Cut(rest, ":")
-			n.Taints[i] = key + "=" + a.values.of(value) + ":" + effect
+			n.Taints[i] = key + "=" + a.values.numbered(value) + ":" + effect
 		}
 	}
 }
 
 func (a *anonymiser) nodeGroup(g *rest.WorldNodeGroup) {
-	g.Name, g.ClusterID = a.slices.of(g.Name), a.consumers.of(g.ClusterID)
+	g.Name, g.ClusterID = a.slices.numbered(g.Name), a.consumers.numbered(g.ClusterID)
 	for i, name := range g.Nodes {
-		g.Nodes[i] = a.nodes.of(name)
+		g.Nodes[i] = a.nodes.numbered(name)
 	}
 }
 
 func (a *anonymiser) pod(p *rest.WorldPod) {
 	a.pods++
 	p.UID = "pod-" + strconv.Itoa(a.pods)
-	p.Node, p.Consumer, p.Creator = a.nodes.of(p.Node), a.consumers.of(p.Consumer), a.creators.of(p.Creator)
+	p.Node, p.Consumer = a.nodes.numbered(p.Node), a.consumers.numbered(p.Consumer)
+	p.Creator = a.creators.numbered(p.Creator)
 }
 
 // policy keeps of the metadata and the status what an evaluation depends on.
 func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 	p.ObjectMeta = metav1.ObjectMeta{
-		Name: p.Name, UID: types.UID(a.uids.of(string(p.UID))),
+		Name: p.Name, UID: types.UID(a.uids.numbered(string(p.UID))),
 		Generation: p.Generation, CreationTimestamp: p.CreationTimestamp,
 	}
 	status := v1alpha1.ResourcePolicyStatus{
@@ -256,13 +257,13 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 		a.selector(nodes.Selector)
 		nodes.Filter = "" // An expression may hold any name.
 		for i := range nodes.Tolerations {
-			nodes.Tolerations[i].Value = a.values.of(nodes.Tolerations[i].Value)
+			nodes.Tolerations[i].Value = a.values.numbered(nodes.Tolerations[i].Value)
 		}
 	}
 	if peers := p.Spec.Offer.Peers; peers != nil {
 		a.selector(peers.Selector)
 		for i, id := range peers.ClusterIDs {
-			peers.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.of(string(id)))
+			peers.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.numbered(string(id)))
 		}
 	}
 	a.external(p.Spec.Offer.External)
@@ -277,7 +278,7 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 
 func (a *anonymiser) selected(c *v1alpha1.Consumers) {
 	for i, id := range c.ClusterIDs {
-		c.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.of(string(id)))
+		c.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.numbered(string(id)))
 	}
 	a.selector(c.Selector)
 	c.Filter = ""
@@ -290,7 +291,7 @@ func (a *anonymiser) selector(s *metav1.LabelSelector) {
 	labels(a.values, s.MatchLabels)
 	for i := range s.MatchExpressions {
 		for k, value := range s.MatchExpressions[i].Values {
-			s.MatchExpressions[i].Values[k] = a.values.of(value)
+			s.MatchExpressions[i].Values[k] = a.values.numbered(value)
 		}
 	}
 }
@@ -298,6 +299,6 @@ func (a *anonymiser) selector(s *metav1.LabelSelector) {
 // labels replaces values in the order of keys, so that the same snapshot has the same replacements.
 func labels[V ~string](values *names, of map[string]V) {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		of[key] = V(values.of(string(of[key])))
+		of[key] = V(values.numbered(string(of[key])))
 	}
 }

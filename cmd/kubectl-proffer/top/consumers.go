@@ -68,7 +68,7 @@ func waitingFor(of []rest.WorldSlice) perKey[inClass] {
 			missing := asked.DeepCopy()
 			missing.Sub(s.Granted[name])
 			if missing.Sign() > 0 {
-				waiting.of(inClass{s.Consumer, s.Class}).addOne(name, missing)
+				waiting.sumsFor(inClass{s.Consumer, s.Class}).addOne(name, missing)
 			}
 		}
 	}

@@ -45,8 +45,8 @@ func useOf(pods []rest.WorldPod) nodeUse {
 		if p.Consumer != "" {
 			of = u.used
 		}
-		of.of(p.Node).add(p.Requests)
-		of.of(p.Node).addOne(capacity.Pods, one)
+		of.sumsFor(p.Node).add(p.Requests)
+		of.sumsFor(p.Node).addOne(capacity.Pods, one)
 	}
 	return u
 }

@@ -15,8 +15,8 @@ func policiesTable(offers *rest.Offers) *output.Table {
 	offered, used := perKey[string]{}, perKey[string]{}
 	for i := range offers.Consumers {
 		for _, o := range offers.Consumers[i].Offers {
-			offered.of(o.Policy).add(o.Resources)
-			used.of(o.Policy).add(o.Used)
+			offered.sumsFor(o.Policy).add(o.Resources)
+			used.sumsFor(o.Policy).add(o.Used)
 		}
 	}
 	for i := range offers.Policies {

@@ -66,8 +66,8 @@ func resources(of ...sums) []string {
 // perKey are sums by some key.
 type perKey[K comparable] map[K]sums
 
-// of returns the sums of a key, new ones for a new key.
-func (p perKey[K]) of(key K) sums {
+// sumsFor returns the sums of a key, new ones for a new key.
+func (p perKey[K]) sumsFor(key K) sums {
 	s, ok := p[key]
 	if !ok {
 		s = sums{}
