@@ -17,7 +17,7 @@ var errNotShown = errors.New("the class is not in the catalog of the consumer an
 // objectClient writes Offers and RoleBindings.
 type objectClient struct{ dynamic.Interface }
 
-func (c objectClient) of(i id) dynamic.ResourceInterface {
+func (c objectClient) resourceOf(i id) dynamic.ResourceInterface {
 	resource := bindingResource
 	if i.kind == offers {
 		resource = offerResource
@@ -45,13 +45,13 @@ func (c objectClient) write(ctx context.Context, j job, now time.Time) (*observe
 		}
 		object.SetUID(j.have.uid)
 		object.SetResourceVersion(j.have.version)
-		object, err = c.of(j.id).Update(ctx, object, metav1.UpdateOptions{FieldManager: proffer})
+		object, err = c.resourceOf(j.id).Update(ctx, object, metav1.UpdateOptions{FieldManager: proffer})
 	case j.kind == offers:
-		object, err = c.of(j.id).Create(ctx, object, metav1.CreateOptions{FieldManager: proffer})
+		object, err = c.resourceOf(j.id).Create(ctx, object, metav1.CreateOptions{FieldManager: proffer})
 	default:
 		// RBAC can restrict an apply request to a name, but not a create request. Without force, it fails
 		// if somebody has just created another RoleBinding.
-		object, err = c.of(j.id).Apply(ctx, j.name, object, metav1.ApplyOptions{FieldManager: proffer})
+		object, err = c.resourceOf(j.id).Apply(ctx, j.name, object, metav1.ApplyOptions{FieldManager: proffer})
 	}
 	if err != nil {
 		return nil, err
@@ -66,7 +66,7 @@ func (c objectClient) remove(ctx context.Context, j job) error {
 		return nil
 	}
 	at := metav1.Preconditions{UID: &j.have.uid, ResourceVersion: &j.have.version}
-	err := c.of(j.id).Delete(ctx, j.name, metav1.DeleteOptions{Preconditions: &at})
+	err := c.resourceOf(j.id).Delete(ctx, j.name, metav1.DeleteOptions{Preconditions: &at})
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
@@ -75,7 +75,7 @@ func (c objectClient) remove(ctx context.Context, j job) error {
 
 // read returns the object as it is in the API server, nil for one that does not exist.
 func (c objectClient) read(ctx context.Context, i id) (*observed, error) {
-	object, err := c.of(i).Get(ctx, i.name, metav1.GetOptions{})
+	object, err := c.resourceOf(i).Get(ctx, i.name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

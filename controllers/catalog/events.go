@@ -39,7 +39,7 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 }
 
 // foreign reports an object that is in the place of one of ours.
-func (w *eventWriter) foreign(o *object, have observed) {
+func (w *eventWriter) foreign(o *wantedObject, have observed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.foreigners[o.id] == have.uid {

@@ -86,7 +86,7 @@ func bindingOf(t table.Tenant, role types.UID, subjects []Subject) (*unstructure
 		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ClusterRole},
 	}
 	for _, s := range subjects {
-		b.Subjects = append(b.Subjects, s.of(t.Consumer))
+		b.Subjects = append(b.Subjects, s.forCluster(t.Consumer))
 	}
 	return encode(rbacv1.SchemeGroupVersion.WithKind(string(bindings)), b)
 }

@@ -60,12 +60,12 @@ type term struct {
 	state    state
 	role     types.UID
 	subjects []Subject
-	objects  map[id]*object
+	objects  map[id]*wantedObject
 	queue    queue
 }
 
-// object is an object that exists or should exist.
-type object struct {
+// wantedObject is an object that exists or should exist.
+type wantedObject struct {
 	id
 	// tenant and want are its owner and its content; present is unset for one that must not exist.
 	tenant  table.Tenant
@@ -97,7 +97,7 @@ func (t *term) compare(latest state, subjects []Subject, now time.Time) {
 	t.mu.Lock()
 	same := t.state == latest && t.role == role
 	t.mu.Unlock()
-	var want map[id]*object
+	var want map[id]*wantedObject
 	if !same {
 		want = t.desired(latest, role, subjects)
 	}
@@ -128,22 +128,22 @@ func (t *term) compare(latest state, subjects []Subject, now time.Time) {
 }
 
 // object returns the object of this ID, which is created if it is not known.
-func (t *term) object(i id) *object {
+func (t *term) object(i id) *wantedObject {
 	o := t.objects[i]
 	if o == nil {
-		o = &object{id: i}
+		o = &wantedObject{id: i}
 		t.objects[i] = o
 	}
 	return o
 }
 
 // desired returns what should exist.
-func (t *term) desired(latest state, role types.UID, subjects []Subject) map[id]*object {
-	all := map[id]*object{}
+func (t *term) desired(latest state, role types.UID, subjects []Subject) map[id]*wantedObject {
+	all := map[id]*wantedObject{}
 	tenants, others := usable(latest.tenants())
 	t.events.unpublished(others)
 	add := func(j job) {
-		o := &object{id: j.id, tenant: j.tenant}
+		o := &wantedObject{id: j.id, tenant: j.tenant}
 		if u, err := j.object(time.Time{}); err == nil { // Otherwise the write fails, and says why.
 			o.want = fingerprintOf(u)
 		}
@@ -185,7 +185,7 @@ func usable(all []table.Tenant) (tenants, others []table.Tenant) {
 
 // check compares one object with what exists under its name, and queues it or takes it out of the
 // queue. The caller holds the lock.
-func (t *term) check(o *object, now time.Time) {
+func (t *term) check(o *wantedObject, now time.Time) {
 	if o.writing {
 		return // It is checked after the write.
 	}
@@ -227,7 +227,7 @@ func (t *term) check(o *object, now time.Time) {
 }
 
 // stands reports whether what exists is as it should be.
-func (o *object) stands(have observed, now time.Time) bool {
+func (o *wantedObject) stands(have observed, now time.Time) bool {
 	if !have.ours || have.print != o.want && (o.sent != o.want || o.stored != have.print) {
 		return false
 	}
@@ -235,7 +235,7 @@ func (o *object) stands(have observed, now time.Time) bool {
 }
 
 // lastWrite returns when the object was last written, by this leader or the one before.
-func (o *object) lastWrite(have observed, now time.Time) time.Time {
+func (o *wantedObject) lastWrite(have observed, now time.Time) time.Time {
 	if have.written.After(now) {
 		return o.written // Somebody else wrote that time.
 	}

@@ -67,7 +67,7 @@ func newBench(t *testing.T) *bench {
 		term: &term{
 			cache: newCache(), watches: watches{role: &role{}}, events: newEvents(&events.FakeRecorder{}),
 			pacers:  pacers(restore.New(), logr.Discard()),
-			objects: map[id]*object{}, changed: make(chan struct{}, 1),
+			objects: map[id]*wantedObject{}, changed: make(chan struct{}, 1),
 		},
 		t: t, now: start, stored: map[string]string{}, version: 100,
 	}

@@ -7,7 +7,7 @@ import (
 
 // queue has the objects to write, ordered by when each may be written: the first is the one that
 // has waited longest. Its zero value is empty.
-type queue []*object
+type queue []*wantedObject
 
 // Len implements heap.Interface.
 func (q queue) Len() int { return len(q) }
@@ -28,7 +28,7 @@ func (q queue) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (q *queue) Push(x any) {
-	o := x.(*object) //nolint:forcetypeassert // only put pushes
+	o := x.(*wantedObject) //nolint:forcetypeassert // only put pushes
 	*q = append(*q, o)
 	o.place = len(*q)
 }
@@ -43,7 +43,7 @@ func (q *queue) Pop() any {
 }
 
 // put queues an object for this time, or moves it there.
-func (q *queue) put(o *object, due time.Time) {
+func (q *queue) put(o *wantedObject, due time.Time) {
 	if o.place > 0 {
 		if !o.due.Equal(due) {
 			o.due = due
@@ -56,14 +56,14 @@ func (q *queue) put(o *object, due time.Time) {
 }
 
 // remove takes an object out of the queue, if it is in it.
-func (q *queue) remove(o *object) {
+func (q *queue) remove(o *wantedObject) {
 	if o.place > 0 {
 		heap.Remove(q, o.place-1)
 	}
 }
 
 // first returns the object that is due first, nil for none.
-func (q queue) first() *object {
+func (q queue) first() *wantedObject {
 	if len(q) == 0 {
 		return nil
 	}

@@ -61,7 +61,7 @@ func ParseSubject(text string) (Subject, error) {
 }
 
 // Of returns the subject of a consumer.
-func (s Subject) of(clusterID string) rbacv1.Subject {
+func (s Subject) forCluster(clusterID string) rbacv1.Subject {
 	return rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: s.kind, Name: s.before + clusterID + s.after}
 }
 

@@ -20,7 +20,7 @@ func TestATemplateNamesOneSubjectForEachConsumer(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		if diff := cmp.Diff(want, s.of("rome")); diff != "" {
+		if diff := cmp.Diff(want, s.forCluster("rome")); diff != "" {
 			t.Errorf("%s: %s", text, diff)
 		}
 	}
@@ -62,12 +62,12 @@ func TestTemplatesThatNameOneSubjectForTwoConsumersOverlap(t *testing.T) {
 		for _, with := range all {
 			for _, x := range ids {
 				for _, y := range ids {
-					if x == y || s.of(x) != with.of(y) {
+					if x == y || s.forCluster(x) != with.forCluster(y) {
 						continue
 					}
 					met++
 					if !s.Overlaps(with) {
-						t.Fatalf("%+v of %s and %+v of %s are %s", s, x, with, y, s.of(x).Name)
+						t.Fatalf("%+v of %s and %+v of %s are %s", s, x, with, y, s.forCluster(x).Name)
 					}
 				}
 			}

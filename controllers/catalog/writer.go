@@ -85,7 +85,7 @@ func (w *Writer) Start(ctx context.Context) error {
 	known := newCache()
 	t := &term{
 		cache: known, watches: newWatches(w.Client, known, w.Wake, w.Log), events: newEvents(w.Recorder),
-		pacers: w.pacers, objects: map[id]*object{}, changed: make(chan struct{}, 1),
+		pacers: w.pacers, objects: map[id]*wantedObject{}, changed: make(chan struct{}, 1),
 	}
 	w.setTerm(t)
 	defer w.setTerm(nil)

@@ -99,7 +99,7 @@ func (w *world) work(now time.Time) *plan {
 	for _, id := range slices.Sorted(maps.Keys(p.sent)) {
 		p.decide(id)
 	}
-	p.leave()
+	p.planLeftovers()
 	for _, o := range p.world.orchestrations {
 		i := slices.IndexFunc(p.deciders, func(d *deciding) bool { return d.object.Name == o.object.Name })
 		if i < 0 {
@@ -252,9 +252,9 @@ func (p *planning) change(name string, want *wanted) []note {
 	return notes
 }
 
-// leave plans the end of our NamespaceOffloadings for which no Orchestration decides any more. Those
-// of an Orchestration that is invalid or a DryRun stay as they are.
-func (p *planning) leave() {
+// planLeftovers plans the end of our NamespaceOffloadings for which no Orchestration decides any more. The
+// ones of an Orchestration that is invalid or a DryRun stay as they are.
+func (p *planning) planLeftovers() {
 	for _, name := range slices.Sorted(maps.Keys(p.offloadings)) {
 		o := p.offloadings[name]
 		if !o.ours || p.handled[name] || p.rests(o.orchestration) {

@@ -14,8 +14,8 @@ import (
 // Manager is the field manager of what callers have disabled.
 const Manager = "proffer-toggle"
 
-// entry is an entry of spec.disabled, with who has written it.
-type entry struct {
+// managedEntry is an entry of spec.disabled, with who has written it.
+type managedEntry struct {
 	v1alpha1.DisabledProvider
 	// ours is set if Manager has applied it.
 	ours bool
@@ -24,7 +24,7 @@ type entry struct {
 }
 
 // removable reports whether the entry is gone once Manager no longer applies it.
-func (e *entry) removable() bool { return e.ours && len(e.others) == 0 }
+func (e *managedEntry) removable() bool { return e.ours && len(e.others) == 0 }
 
 // fieldsV1 is the part of the fields of a manager that is about spec.disabled: "k:" and the JSON of the
 // keys of each entry.
@@ -35,7 +35,7 @@ type fieldsV1 struct {
 }
 
 // entriesOf returns the entries of spec.disabled, sorted by provider and consumer.
-func entriesOf(o *v1alpha1.Orchestration) []entry {
+func entriesOf(o *v1alpha1.Orchestration) []managedEntry {
 	ours, others := map[v1alpha1.DisabledProvider]bool{}, map[v1alpha1.DisabledProvider][]string{}
 	for _, f := range o.ManagedFields {
 		for _, key := range keysOf(f.FieldsV1) {
@@ -46,12 +46,12 @@ func entriesOf(o *v1alpha1.Orchestration) []entry {
 			}
 		}
 	}
-	all := make([]entry, 0, len(o.Spec.Disabled))
+	all := make([]managedEntry, 0, len(o.Spec.Disabled))
 	for _, key := range o.Spec.Disabled {
 		slices.Sort(others[key])
-		all = append(all, entry{DisabledProvider: key, ours: ours[key], others: slices.Compact(others[key])})
+		all = append(all, managedEntry{DisabledProvider: key, ours: ours[key], others: slices.Compact(others[key])})
 	}
-	slices.SortFunc(all, func(a, b entry) int {
+	slices.SortFunc(all, func(a, b managedEntry) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Consumer, b.Consumer))
 	})
 	return all

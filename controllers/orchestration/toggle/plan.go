@@ -29,7 +29,7 @@ func plan(o *v1alpha1.Orchestration, change rest.Toggle) (set []v1alpha1.Disable
 	wanted := v1alpha1.DisabledProvider{
 		Provider: v1alpha1.ClusterID(change.ID), Consumer: v1alpha1.OptionalClusterID(change.Consumer),
 	}
-	var present *entry
+	var present *managedEntry
 	for _, e := range entriesOf(o) {
 		switch {
 		case e.DisabledProvider == wanted:
@@ -52,7 +52,7 @@ func plan(o *v1alpha1.Orchestration, change rest.Toggle) (set []v1alpha1.Disable
 }
 
 // whyStillDisabled returns why a provider cannot be enabled here, nil if it can.
-func whyStillDisabled(o *v1alpha1.Orchestration, change rest.Toggle, present *entry) error {
+func whyStillDisabled(o *v1alpha1.Orchestration, change rest.Toggle, present *managedEntry) error {
 	forAll := v1alpha1.DisabledProvider{Provider: v1alpha1.ClusterID(change.ID)}
 	switch {
 	case change.Consumer != "" && slices.Contains(o.Spec.Disabled, forAll):
