@@ -31,10 +31,10 @@ type union struct {
 // cellSet is a set of indexes of cells in the View, as bits.
 type cellSet struct{ *big.Int }
 
-func (n cellSet) with(o cellSet) cellSet  { return cellSet{new(big.Int).Or(n.Int, o.Int)} }
-func (n cellSet) within(o cellSet) bool   { return new(big.Int).AndNot(n.Int, o.Int).Sign() == 0 }
-func (n cellSet) overlaps(o cellSet) bool { return new(big.Int).And(n.Int, o.Int).Sign() > 0 }
-func (n cellSet) equals(o cellSet) bool   { return n.Cmp(o.Int) == 0 }
+func (n cellSet) with(o cellSet) cellSet    { return cellSet{new(big.Int).Or(n.Int, o.Int)} }
+func (n cellSet) isSubsetOf(o cellSet) bool { return new(big.Int).AndNot(n.Int, o.Int).Sign() == 0 }
+func (n cellSet) overlaps(o cellSet) bool   { return new(big.Int).And(n.Int, o.Int).Sign() > 0 }
+func (n cellSet) equals(o cellSet) bool     { return n.Cmp(o.Int) == 0 }
 
 // unionsOf returns the unions of pools that overlap others.
 func unionsOf(pools []offer.PolicyPool) []union {
@@ -74,7 +74,7 @@ func unionsOf(pools []offer.PolicyPool) []union {
 		u := &unions[i]
 		u.usedPool = noPool
 		for k := range pools {
-			if len(pools[k].Overlaps) < 2 || !cells[k].within(n) {
+			if len(pools[k].Overlaps) < 2 || !cells[k].isSubsetOf(n) {
 				continue
 			}
 			u.within = append(u.within, k)

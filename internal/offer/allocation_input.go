@@ -162,7 +162,7 @@ func (a *AllocationInput) newPool(p *policyPlan, share []Step, pooled []*policyP
 		if p == other || p.overlaps(other) {
 			pool.Overlaps = append(pool.Overlaps, i)
 		}
-		if p.within(other) {
+		if p.isInPoolOf(other) {
 			pool.Within = append(pool.Within, i)
 		}
 	}
@@ -178,7 +178,7 @@ func (a *AllocationInput) newPool(p *policyPlan, share []Step, pooled []*policyP
 func sameNodes(p *policyPlan, pooled []*policyPlan) int {
 	first := p.poolIndex
 	for _, other := range pooled {
-		if p.within(other) && other.within(p) {
+		if p.isInPoolOf(other) && other.isInPoolOf(p) {
 			first = min(first, other.poolIndex)
 		}
 	}

@@ -70,9 +70,9 @@ func (p *policyPlan) overlaps(o *policyPlan) bool {
 	return p.pool != nil && o.pool != nil && p.pool.Overlaps[o.poolIndex]
 }
 
-// within reports whether the other pool has every node of this one. A pool without nodes is within
+// isInPoolOf reports whether the other pool has every node of this one. A pool without nodes is within
 // itself only.
-func (p *policyPlan) within(o *policyPlan) bool {
+func (p *policyPlan) isInPoolOf(o *policyPlan) bool {
 	return p.poolIndex == o.poolIndex || p.pool.Nodes > 0 && p.pool.Shared[o.poolIndex] == p.pool.Nodes
 }
 

@@ -58,7 +58,7 @@ func (o *Outcome) Offers(most int) (changes []OfferChange, more bool) {
 			if lines == nil {
 				lines = &explanations{explained: explain()}
 			}
-			c.Because = lines.of(c.Class, c.Resource)
+			c.Because = lines.explain(c.Class, c.Resource)
 			changes = append(changes, c)
 		}
 		return true
@@ -133,8 +133,8 @@ type explanations struct {
 	lines     map[string]string
 }
 
-// of explains one amount. It is fastest by class.
-func (e *explanations) of(class, resource string) string {
+// explain explains one amount. It is fastest by class.
+func (e *explanations) explain(class, resource string) string {
 	if e.lines == nil || e.class != class {
 		e.class, e.lines = class, map[string]string{}
 		for i := range e.explained {
@@ -209,7 +209,7 @@ func (o *Outcome) Evictions(most int) (evictions []Eviction, more bool) {
 				falls := amountIn(now, of.Class, name).Value > 0 && amountIn(then, of.Class, name).Value == 0
 				if falls && amountIn(without, of.Class, name).Value > 0 && len(found) <= most {
 					lines := explanations{explained: explainer.Of(id)}
-					note(id, of.Class, name, lines.of(of.Class, name))
+					note(id, of.Class, name, lines.explain(of.Class, name))
 				}
 			}
 		}

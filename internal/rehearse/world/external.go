@@ -48,8 +48,8 @@ func answerObject(policy, id string, answers *capacity.Answers) rest.WorldAnswer
 // answers collects what external sources have answered, by policy.
 type answers map[string]capacity.Answers
 
-// of returns the answers of a policy.
-func (a answers) of(policy string) capacity.Answers {
+// answersOf returns the answers of a policy.
+func (a answers) answersOf(policy string) capacity.Answers {
 	of := a[policy]
 	if of.Of == nil {
 		of.Of, of.Asked = map[string]capacity.Answered{}, true
@@ -60,7 +60,7 @@ func (a answers) of(policy string) capacity.Answers {
 // explain takes why sources are unavailable.
 func (a answers) explain(problems map[string]string) {
 	for policy, problem := range problems {
-		of := a.of(policy)
+		of := a.answersOf(policy)
 		of.Problem = problem
 		a[policy] = of
 	}
@@ -71,7 +71,7 @@ func (a answers) add(w *rest.WorldAnswer) error {
 	if len(w.Resources) == 0 || w.Anyone != (w.ClusterID == "") {
 		return fmt.Errorf("an answer for %q has no resources, or is for nobody", w.ClusterID)
 	}
-	of, answer := a.of(w.Policy), capacity.Answer{Amounts: amountsOf(w.Resources), Stale: w.Stale}
+	of, answer := a.answersOf(w.Policy), capacity.Answer{Amounts: amountsOf(w.Resources), Stale: w.Stale}
 	index := slices.IndexFunc(of.Distinct, func(d capacity.Answer) bool {
 		return d.Stale == answer.Stale && maps.Equal(d.Amounts, answer.Amounts)
 	})
