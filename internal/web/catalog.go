@@ -44,7 +44,7 @@ func (s *Server) allCatalogs(w http.ResponseWriter, r *http.Request, snapshot *t
 		limit = n
 	}
 	s.readCatalog(w, r, func() (*representation, int, error) {
-		from, after := s.catalogs.of(snapshot, 0), ""
+		from, after := s.catalogs.forSnapshot(snapshot, 0), ""
 		if value := r.URL.Query().Get("continue"); value != "" {
 			var err error
 			if from, after, err = s.catalogs.resume(value); errors.Is(err, errExpired) {
@@ -91,7 +91,7 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 		return
 	}
 	s.readCatalog(w, r, func() (*representation, int, error) {
-		from := s.catalogs.of(snapshot, 0)
+		from := s.catalogs.forSnapshot(snapshot, 0)
 		of := rest.CatalogOf{ClusterID: id, Entries: entriesOf(&from, id)}
 		now := evaluated(snapshot)
 		identity := steady(of)
@@ -104,7 +104,7 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 // readCatalog answers with a representation, or with an error and its status, for at most maxReaders at a
 // time.
 func (s *Server) readCatalog(w http.ResponseWriter, r *http.Request, get func() (*representation, int, error)) {
-	leave, entered := enter(s.readingCatalog)
+	leave, entered := tryEnter(s.readingCatalog)
 	if !entered {
 		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,
 			fmt.Sprintf("%d requests for catalogs are answered at a time: try again in a moment", maxReaders))
@@ -132,7 +132,7 @@ func steady(of rest.CatalogOf) rest.CatalogOf {
 
 // shownToAnyone answers GET /api/catalog for a caller without credentials. All callers share the answer.
 func (s *Server) shownToAnyone(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
-	p, err := s.catalogs.of(snapshot, publicAge).public()
+	p, err := s.catalogs.forSnapshot(snapshot, publicAge).public()
 	if err != nil {
 		Problem(w, http.StatusInternalServerError, "the catalog cannot be encoded")
 		return

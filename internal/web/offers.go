@@ -46,7 +46,7 @@ func (s *Server) consumer(w http.ResponseWriter, r *http.Request, snapshot *tabl
 
 // read answers with a value, for at most maxReaders at a time.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, value func() any) {
-	within(w, s.reading, fmt.Sprintf("%d requests for offers are answered at a time", maxReaders), func() {
+	runWithin(w, s.reading, fmt.Sprintf("%d requests for offers are answered at a time", maxReaders), func() {
 		defer boundWriting(w, r)()
 		answer(w, value())
 	})
@@ -153,7 +153,7 @@ func (s *Server) podsOf(consumer string) *capacity.Copy {
 // policiesOf returns what each policy does. A dry run costs an evaluation, so the list of a revision is
 // made once.
 func (s *Server) policiesOf(snapshot *table.Snapshot) []rest.Policy {
-	return s.listed.of(snapshot, func() []rest.Policy {
+	return s.listed.forSnapshot(snapshot, func() []rest.Policy {
 		all := make([]rest.Policy, 0, len(snapshot.Policies))
 		for i := range snapshot.Policies {
 			all = append(all, policyOf(snapshot, &snapshot.Policies[i]))

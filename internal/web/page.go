@@ -34,7 +34,7 @@ func (s *Server) pages() http.Handler {
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		leave, entered := enter(s.reading)
+		leave, entered := tryEnter(s.reading)
 		if !entered {
 			w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 			page.Refuse(w, r, http.StatusTooManyRequests, "")
@@ -64,7 +64,7 @@ func (o *pageOperator) Simulate(ctx context.Context, change []byte) (*rest.Simul
 	if s.table.Current() == nil {
 		return nil, apierrors.NewServiceUnavailable(table.ErrNotReady.Error())
 	}
-	leave, entered := enter(s.busy)
+	leave, entered := tryEnter(s.busy)
 	if !entered {
 		return nil, apierrors.NewTooManyRequests(oneAtATime, retryAfterSeconds)
 	}
@@ -122,14 +122,14 @@ func (v *pageView) Details(id string) rest.Consumer {
 
 // Catalog implements page.View.
 func (v *pageView) Catalog(id string) []v1alpha1.OfferStatus {
-	from := v.server.catalogs.of(v.snapshot, 0)
+	from := v.server.catalogs.forSnapshot(v.snapshot, 0)
 	return entriesOf(&from, id)
 }
 
 // usedOf adds up what GET /offers reports as used, by the policy that decides. The sums of a revision
 // are made once, since every consumer has to be looked at.
 func (s *Server) usedOf(snapshot *table.Snapshot) map[string]rest.Amounts {
-	return s.summed.of(snapshot, func() map[string]rest.Amounts { return sumUse(snapshot) })
+	return s.summed.forSnapshot(snapshot, func() map[string]rest.Amounts { return sumUse(snapshot) })
 }
 
 func sumUse(snapshot *table.Snapshot) map[string]rest.Amounts {

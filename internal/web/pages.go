@@ -63,8 +63,8 @@ func newCatalogs(largest catalog.Largest) *catalogs {
 	return &catalogs{process: rand.Text(), largest: largest, now: time.Now}
 }
 
-// of returns the catalog of the current snapshot, or one that was made at most maxAge ago.
-func (c *catalogs) of(snapshot *table.Snapshot, maxAge time.Duration) published {
+// forSnapshot returns the catalog of the current snapshot, or one that was made at most maxAge ago.
+func (c *catalogs) forSnapshot(snapshot *table.Snapshot, maxAge time.Duration) published {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := c.now()

@@ -20,7 +20,7 @@ import (
 // snapshot writes everything that was evaluated. Nodes and pods are read now: they may be newer than
 // the rest.
 func (s *Server) snapshot(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
-	s.only(w, func() {
+	s.runAlone(w, func() {
 		defer boundWriting(w, r)()
 		w.Header().Set("Content-Type", "application/json")
 		if err := world.Encode(w, snapshot, s.ledger.Copy(), s.version, s.filters.Names()); err != nil {
@@ -37,7 +37,7 @@ func (s *Server) simulate(w http.ResponseWriter, r *http.Request, _ *table.Snaps
 		fail(w, refused)
 		return
 	}
-	s.only(w, func() {
+	s.runAlone(w, func() {
 		simulation, err := s.rehearseBody(r.Context(), body)
 		if err != nil {
 			if apierrors.IsServiceUnavailable(err) {

@@ -56,7 +56,7 @@ func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusBadRequest, "the list takes no parameters: leave them out, or send POST to change something")
 		return
 	}
-	leave, entered := enter(s.readingProviders)
+	leave, entered := tryEnter(s.readingProviders)
 	if !entered {
 		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,
 			fmt.Sprintf("%d requests for providers are answered at a time: try again in a moment", maxReaders))

@@ -178,14 +178,14 @@ func (w *codeWriter) WriteHeader(code int) {
 // Unwrap is for http.ResponseController.
 func (w *codeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// only runs a request if no other is busy, and answers 429 otherwise.
-func (s *Server) only(w http.ResponseWriter, run func()) {
-	within(w, s.busy, oneAtATime, run)
+// runAlone runs a request if no other is busy, and answers 429 otherwise.
+func (s *Server) runAlone(w http.ResponseWriter, run func()) {
+	runWithin(w, s.busy, oneAtATime, run)
 }
 
-// within runs a request if fewer than the capacity of the channel run, and answers 429 otherwise.
-func within(w http.ResponseWriter, running chan struct{}, limit string, run func()) {
-	leave, entered := enter(running)
+// runWithin runs a request if fewer than the capacity of the channel run, and answers 429 otherwise.
+func runWithin(w http.ResponseWriter, running chan struct{}, limit string, run func()) {
+	leave, entered := tryEnter(running)
 	if !entered {
 		fail(w, apierrors.NewTooManyRequests(limit, retryAfterSeconds))
 		return
@@ -194,9 +194,9 @@ func within(w http.ResponseWriter, running chan struct{}, limit string, run func
 	run()
 }
 
-// enter reports whether fewer than the capacity of the channel run. If so, the caller runs until it calls
+// tryEnter reports whether fewer than the capacity of the channel run. If so, the caller runs until it calls
 // leave.
-func enter(running chan struct{}) (leave func(), entered bool) {
+func tryEnter(running chan struct{}) (leave func(), entered bool) {
 	select {
 	case running <- struct{}{}:
 		return func() { <-running }, true
@@ -212,7 +212,7 @@ type perRevision[T any] struct {
 	value    T
 }
 
-func (p *perRevision[T]) of(s *table.Snapshot, made func() T) T {
+func (p *perRevision[T]) forSnapshot(s *table.Snapshot, made func() T) T {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.revision != s.Revision {

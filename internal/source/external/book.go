@@ -33,9 +33,9 @@ type book struct {
 	// asked is set once the consumers are known.
 	asked bool
 	// entries has one for each consumer that the monitor is asked about, and for the empty ID.
-	entries map[string]*entry
+	entries map[string]*consumerEntry
 	// distinct are the answers in use, by a hash of their content.
-	distinct map[[sha256.Size]byte]*answer
+	distinct map[[sha256.Size]byte]*sharedAnswer
 	// names holds the resource names of all answers so far. They are never dropped: a resource that was
 	// offered once is offered as 0 for ever.
 	names map[string]struct{}
@@ -45,18 +45,18 @@ type book struct {
 	made *capacity.Answers
 }
 
-// entry holds the state of a consumer.
-type entry struct {
+// consumerEntry holds the state of a consumer.
+type consumerEntry struct {
 	// asked is set once the monitor was asked about the consumer.
 	asked bool
 	// answer is nil before the first one, which at is the time of.
-	answer *answer
+	answer *sharedAnswer
 	at     time.Time
 	failure
 }
 
-// answer is shared by the entries with equal amounts.
-type answer struct {
+// sharedAnswer is shared by the entries with equal amounts.
+type sharedAnswer struct {
 	key     [sha256.Size]byte
 	amounts capacity.Amounts
 	users   int
@@ -89,7 +89,8 @@ func (f *failure) end() (changed bool) {
 
 func newBook() *book {
 	return &book{
-		entries: map[string]*entry{"": {}}, distinct: map[[sha256.Size]byte]*answer{}, names: map[string]struct{}{},
+		entries: map[string]*consumerEntry{"": {}}, distinct: map[[sha256.Size]byte]*sharedAnswer{},
+		names: map[string]struct{}{},
 	}
 }
 
@@ -111,7 +112,7 @@ func (b *book) follow(ids []string) (added, left []string) {
 	}
 	for _, id := range ids {
 		if b.entries[id] == nil {
-			b.entries[id] = &entry{}
+			b.entries[id] = &consumerEntry{}
 			added = append(added, id)
 		}
 	}
@@ -164,7 +165,7 @@ func (b *book) note(id string, amounts capacity.Amounts, now time.Time) (changed
 }
 
 // intern returns the answer with these amounts, for an entry.
-func (b *book) intern(amounts capacity.Amounts, e *entry) (*answer, error) {
+func (b *book) intern(amounts capacity.Amounts, e *consumerEntry) (*sharedAnswer, error) {
 	key := keyOf(amounts)
 	if known := b.distinct[key]; known != nil {
 		return known, nil
@@ -184,13 +185,13 @@ func (b *book) intern(amounts capacity.Amounts, e *entry) (*answer, error) {
 	for name := range amounts {
 		b.names[name] = struct{}{}
 	}
-	next := &answer{key: key, amounts: amounts}
+	next := &sharedAnswer{key: key, amounts: amounts}
 	b.distinct[key] = next
 	return next, nil
 }
 
 // release drops the answer of an entry.
-func (b *book) release(e *entry) {
+func (b *book) release(e *consumerEntry) {
 	if e.answer == nil {
 		return
 	}
@@ -259,7 +260,7 @@ func (b *book) answers() capacity.Answers {
 		return *b.made
 	}
 	type kind struct {
-		answer *answer
+		answer *sharedAnswer
 		stale  bool
 	}
 	out := capacity.Answers{Of: make(map[string]capacity.Answered, len(b.entries)), Asked: b.asked}

@@ -33,8 +33,8 @@ const (
 	removeMethod = "/resource_reader/RemoveCluster"
 )
 
-// connection is a connection to a monitor.
-type connection interface {
+// monitorConnection is a connection to a monitor.
+type monitorConnection interface {
 	// read returns the amounts that the monitor answers for a consumer. Its error is lost if the monitor
 	// could not be read at all.
 	read(ctx context.Context, id string) (capacity.Amounts, error)
@@ -63,7 +63,7 @@ type grpcConnection struct {
 }
 
 // dial returns a connection to a monitor. It does not wait for it.
-func dial(m capacity.Monitor) (connection, error) {
+func dial(m capacity.Monitor) (monitorConnection, error) {
 	transport := insecure.NewCredentials()
 	if m.CABundle != "" {
 		roots := x509.NewCertPool()

@@ -22,7 +22,7 @@ type Manager struct {
 	// wake is called when a monitor has news.
 	wake func()
 	log  logr.Logger
-	dial func(capacity.Monitor) (connection, error)
+	dial func(capacity.Monitor) (monitorConnection, error)
 	// holding reports whether this replica leads. removeAfter is RemoveAfter, or shorter in a test.
 	holding     func() bool
 	removeAfter time.Duration
@@ -88,7 +88,7 @@ func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 	for monitor, s := range m.sources {
 		if _, followed := scopes[monitor]; !followed {
 			s.stop()
-			m.leave(s, s.follow(nil))
+			m.addDeparted(s, s.follow(nil))
 			delete(m.sources, monitor)
 		}
 	}
@@ -104,7 +104,7 @@ func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 			m.run(s)
 			continue
 		}
-		m.leave(s, s.follow(scopes[monitor]))
+		m.addDeparted(s, s.follow(scopes[monitor]))
 	}
 }
 

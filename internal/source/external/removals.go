@@ -44,8 +44,8 @@ type removal struct {
 // each.
 type removals map[endpoint]map[string]removal
 
-// leave adds consumers that the endpoint is asked about no longer. It returns how many were too many.
-func (r removals) leave(at endpoint, ids []string) (dropped int) {
+// addDeparted adds consumers that the endpoint is no longer asked about. It returns the number of dropped ones.
+func (r removals) addDeparted(at endpoint, ids []string) (dropped int) {
 	if r[at] == nil && len(ids) > 0 {
 		r[at] = map[string]removal{}
 	}

@@ -233,10 +233,10 @@ func TestRemovalsAreBounded(t *testing.T) {
 	for i := range MaxConsumers + 7 {
 		ids = append(ids, fmt.Sprintf("consumer-%05d", i))
 	}
-	if dropped := pending.leave(at, ids); dropped != 7 || len(pending[at]) != MaxConsumers {
+	if dropped := pending.addDeparted(at, ids); dropped != 7 || len(pending[at]) != MaxConsumers {
 		t.Errorf("%d dropped, %d kept", dropped, len(pending[at]))
 	}
-	if dropped := pending.leave(at, ids[:MaxConsumers]); dropped != 0 {
+	if dropped := pending.addDeparted(at, ids[:MaxConsumers]); dropped != 0 {
 		t.Errorf("%d dropped that are kept already", dropped)
 	}
 	now := time.Unix(0, 0)

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// leave notes the consumers that a monitor is asked about no longer.
-func (m *Manager) leave(s *source, ids []string) {
-	s.counts.givenUp.Add(uint64(m.removals.leave(endpointOf(s.monitor), ids))) //nolint:gosec // It is not negative.
+// addDeparted notes the consumers that a monitor is asked about no longer.
+func (m *Manager) addDeparted(s *source, ids []string) {
+	s.counts.givenUp.Add(uint64(m.removals.addDeparted(endpointOf(s.monitor), ids))) //nolint:gosec // It is not negative.
 }
 
 // Depart notes which consumers are known. Those that are not, and that a monitor was asked about, are

@@ -16,7 +16,7 @@ type round struct {
 	book   *book
 	counts *counts
 	news   *news
-	conn   connection
+	conn   monitorConnection
 	// heard counts the responses, of whatever content.
 	heard atomic.Int64
 	// cancel ends what is being read.

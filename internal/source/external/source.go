@@ -30,7 +30,7 @@ const (
 // source reads one monitor.
 type source struct {
 	monitor capacity.Monitor
-	dial    func(capacity.Monitor) (connection, error)
+	dial    func(capacity.Monitor) (monitorConnection, error)
 	book    *book
 	// news is noted after each change.
 	news news
@@ -55,7 +55,7 @@ type counts struct {
 }
 
 func newSource(
-	m capacity.Monitor, dial func(capacity.Monitor) (connection, error), wake func(), log logr.Logger,
+	m capacity.Monitor, dial func(capacity.Monitor) (monitorConnection, error), wake func(), log logr.Logger,
 ) *source {
 	return &source{
 		monitor: m, dial: dial, book: newBook(), news: news{wake: wake}, log: log.WithValues("address", m.Address),
@@ -209,7 +209,7 @@ func (s *source) await(ctx context.Context, until time.Time) error {
 
 // listen takes notifications until the context ends, and subscribes again when a stream ends. It never
 // waits for readings: a monitor that is not listened to may stop working for all its clients.
-func (s *source) listen(ctx context.Context, conn connection) {
+func (s *source) listen(ctx context.Context, conn monitorConnection) {
 	retry := firstRetry
 	for {
 		began, window, taken := time.Now(), time.Now(), 0

@@ -36,7 +36,7 @@ type read struct {
 	at time.Duration
 }
 
-func (f *fake) dial(capacity.Monitor) (connection, error) {
+func (f *fake) dial(capacity.Monitor) (monitorConnection, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.dialled++

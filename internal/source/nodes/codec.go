@@ -82,7 +82,7 @@ func (c jsonCodec) Decode(
 // object returns an object of the kind to decode into, nil for a kind that is left to apimachinery.
 func (d *decoder) object(version, kind string) (*schema.GroupVersionKind, interface {
 	runtime.Object
-	object
+	decodedObject
 },
 ) {
 	if version == corev1.SchemeGroupVersion.String() {

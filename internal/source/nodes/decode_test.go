@@ -38,7 +38,7 @@ func checkNode(t *testing.T, full *corev1.Node) {
 // check compares decoding an object's bytes with parsing the whole object.
 func check[T, F any, P interface {
 	*T
-	object
+	decodedObject
 }, Q interface {
 	*F
 	Marshal() ([]byte, error)

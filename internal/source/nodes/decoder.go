@@ -47,7 +47,7 @@ func (d *decoder) requests(of *corev1.Pod, kept []byte) (capacity.Amounts, error
 		return nil, err
 	}
 	if len(all) > capacity.MaxPodResources {
-		return d.some(of, all) // What counts may change with the nodes.
+		return d.boundedRequests(of, all) // What counts may change with the nodes.
 	}
 	d.cache.remember(kept, all)
 	return all, nil
@@ -70,11 +70,11 @@ func (d *decoder) requestsOf(full *corev1.Pod) (capacity.Amounts, error) {
 	case d == nil:
 		return all.Bounded(capacity.MaxPodResources, nil), nil
 	}
-	return d.some(full, all)
+	return d.boundedRequests(full, all)
 }
 
-// some returns what counts of the requests of a pod that names too many resources.
-func (d *decoder) some(of *corev1.Pod, all capacity.Amounts) (capacity.Amounts, error) {
+// boundedRequests returns the requests that count of a pod that names too many resources.
+func (d *decoder) boundedRequests(of *corev1.Pod, all capacity.Amounts) (capacity.Amounts, error) {
 	select {
 	case <-d.nodesSeen:
 	default:
@@ -84,7 +84,7 @@ func (d *decoder) some(of *corev1.Pod, all capacity.Amounts) (capacity.Amounts, 
 	return d.countable(all), nil
 }
 
-// allocatable returns what counts of what a node lists.
+// allocatable returns the listed amounts of a node that count.
 func (d *decoder) allocatable(node string, all capacity.Amounts) capacity.Amounts {
 	if d != nil && len(all) > capacity.MaxNodeResources {
 		d.excess.report("node", node, node, len(all), capacity.MaxNodeResources)

@@ -9,7 +9,7 @@ import (
 )
 
 // readJSONList is readList for an API server, or a proxy, that sends no protobuf.
-func readJSONList[P object](from io.Reader, one func() P) (*objectList[P], error) {
+func readJSONList[P decodedObject](from io.Reader, one func() P) (*objectList[P], error) {
 	l, found := &objectList[P]{}, false
 	in := jsonstream.NewUnbounded(from)
 	err := in.Object(func(name string) error {

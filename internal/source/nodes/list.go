@@ -17,20 +17,20 @@ import (
 // MiB.
 const maxObject = 16 << 20
 
-// object is decoded from protobuf or from JSON.
-type object interface {
+// decodedObject is decoded from protobuf or from JSON.
+type decodedObject interface {
 	Unmarshal([]byte) error
 	UnmarshalJSON([]byte) error
 }
 
 // listsOf returns a reader of lists of the objects that one returns.
-func listsOf[P object](one func() P) listReader[P] {
+func listsOf[P decodedObject](one func() P) listReader[P] {
 	return func(from io.Reader) (*objectList[P], error) { return readList(from, one) }
 }
 
 // readList decodes a list while it arrives. It holds one object in memory, and what was kept of
 // those before it; client-go itself would read the whole list first.
-func readList[P object](from io.Reader, one func() P) (*objectList[P], error) {
+func readList[P decodedObject](from io.Reader, one func() P) (*objectList[P], error) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	begin, err := in.Peek(len(protobufMagic))
 	if err != nil && !errors.Is(err, io.EOF) {

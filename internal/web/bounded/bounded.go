@@ -50,5 +50,5 @@ func withoutBody(next http.Handler) http.Handler {
 
 // Listener bounds the connections of a listener. It counts those that it closes, unless closed is nil.
 func (b *Bounds) Listener(l net.Listener, closed prometheus.Counter) net.Listener {
-	return &listener{Listener: l, bounds: *b, closed: closed, open: map[client][]*connection{}}
+	return &listener{Listener: l, bounds: *b, closed: closed, open: map[client][]*clientConnection{}}
 }

@@ -40,7 +40,7 @@ type listener struct {
 	// total counts the open connections, made all that there ever were.
 	total, made int
 	// open has the connections of each client, the oldest first.
-	open map[client][]*connection
+	open map[client][]*clientConnection
 }
 
 // Accept implements net.Listener.
@@ -54,7 +54,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if address, err := netip.ParseAddrPort(raw.RemoteAddr().String()); err == nil {
 			of, limited = ClientOf(address.Addr())
 		}
-		c := &connection{Conn: raw, from: l, of: of}
+		c := &clientConnection{Conn: raw, from: l, of: of}
 		excess := l.add(c, limited)
 		if excess != nil {
 			excess.abort()
@@ -69,14 +69,14 @@ func (l *listener) Accept() (net.Conn, error) {
 }
 
 // add takes a connection, and returns the one to close for it, nil for none.
-func (l *listener) add(c *connection, limited bool) (excess *connection) {
+func (l *listener) add(c *clientConnection, limited bool) (excess *clientConnection) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if limited && l.bounds.PerClient > 0 && len(l.open[c.of]) >= l.bounds.PerClient {
 		return c
 	}
 	if l.total >= l.bounds.Connections {
-		var most []*connection
+		var most []*clientConnection
 		for _, open := range l.open {
 			if len(open) > len(most) || len(open) == len(most) && open[0].number < most[0].number {
 				most = open
@@ -93,7 +93,7 @@ func (l *listener) add(c *connection, limited bool) (excess *connection) {
 }
 
 // drop forgets a connection. It may have been forgotten before.
-func (l *listener) drop(c *connection) {
+func (l *listener) drop(c *clientConnection) {
 	at := slices.Index(l.open[c.of], c)
 	if at < 0 {
 		return
@@ -104,8 +104,8 @@ func (l *listener) drop(c *connection) {
 	}
 }
 
-// connection counts until it is closed.
-type connection struct {
+// clientConnection counts until it is closed.
+type clientConnection struct {
 	net.Conn
 	from *listener
 	of   client
@@ -114,7 +114,7 @@ type connection struct {
 }
 
 // Close implements net.Conn.
-func (c *connection) Close() error {
+func (c *clientConnection) Close() error {
 	c.from.mu.Lock()
 	c.from.drop(c)
 	c.from.mu.Unlock()
@@ -122,7 +122,7 @@ func (c *connection) Close() error {
 }
 
 // abort closes the connection and drops what is not sent yet. Its server notices at the next read.
-func (c *connection) abort() {
+func (c *clientConnection) abort() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}

@@ -20,11 +20,11 @@ const timesFor = time.Minute
 // could holds what a consumer could have.
 type could struct {
 	ClusterID string
-	Entries   []entry
+	Entries   []catalogEntry
 }
 
-// entry holds what a consumer could have in one class.
-type entry struct {
+// catalogEntry holds what a consumer could have in one class.
+type catalogEntry struct {
 	v1alpha1.OfferStatus
 	Rows []amounts
 }
@@ -39,7 +39,7 @@ func catalogPage(view View, r *http.Request) (document, error) {
 		return document{}, fmt.Errorf("a cluster ID has at most %d bytes", maxID)
 	}
 	for _, status := range view.Catalog(c.ClusterID) {
-		c.Entries = append(c.Entries, entry{OfferStatus: status, Rows: rowsOf(&status)})
+		c.Entries = append(c.Entries, catalogEntry{OfferStatus: status, Rows: rowsOf(&status)})
 	}
 	return document{Title: "Catalog of " + c.ClusterID, Section: "consumers", Body: "catalog", Data: c}, nil
 }
