@@ -17,7 +17,7 @@ type address struct {
 }
 
 // addresses returns every address that the process listens at.
-func (o *options) addresses() []address {
+func (o *commandOptions) addresses() []address {
 	return []address{
 		{flag: "grpc-bind-address", text: o.grpc},
 		{flag: "grpc-flat-bind-address", text: o.flat, optional: true},
@@ -59,7 +59,7 @@ func everyHost(host string) bool { return host == "" || host == "0.0.0.0" || hos
 
 // inUse replaces the error of a failed listen with one that names the flag. It returns every other
 // error unchanged.
-func (o *options) inUse(err error) error {
+func (o *commandOptions) inUse(err error) error {
 	failed, ok := errors.AsType[*net.OpError](err)
 	if !ok || failed.Op != "listen" || failed.Addr == nil {
 		return err

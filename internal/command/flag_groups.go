@@ -16,7 +16,7 @@ type flagGroup struct {
 }
 
 // flagGroups returns all flags in the order of the help. Each usage is one sentence.
-func (o *options) flagGroups() []flagGroup {
+func (o *commandOptions) flagGroups() []flagGroup {
 	// Flags of other packages get usage texts of our own.
 	others := flag.NewFlagSet("", flag.ContinueOnError)
 	config.RegisterFlags(others)
@@ -44,7 +44,7 @@ func take(fs *pflag.FlagSet, others *flag.FlagSet, name, usage, byDefault string
 	fs.AddFlag(f)
 }
 
-func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
+func (o *commandOptions) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 	fs := newFlags()
 	fs.BoolVarP(&o.help, "help", "h", false, "Print this help and exit.")
 	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
@@ -64,7 +64,7 @@ func (o *options) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 	return fs
 }
 
-func (o *options) grpcFlags() *pflag.FlagSet {
+func (o *commandOptions) grpcFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.grpc, "grpc-bind-address", ":6001", "The `address` at which Liqo reads offers.")
 	fs.Var(&o.form, "grpc-form",
@@ -79,7 +79,7 @@ func (o *options) grpcFlags() *pflag.FlagSet {
 	return fs
 }
 
-func (o *options) sliceFlags() *pflag.FlagSet {
+func (o *commandOptions) sliceFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.servedClasses, "served-classes", "",
 		"The `name` of an AdmissionParams, in the namespace of the Lease, in which the operator lists "+
@@ -111,7 +111,7 @@ func (o *options) sliceFlags() *pflag.FlagSet {
 	return fs
 }
 
-func (o *options) httpFlags() *pflag.FlagSet {
+func (o *commandOptions) httpFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443",
 		"The `address` of /metrics, /offers, /api and the pages at /ui/, over HTTPS, "+
@@ -133,7 +133,7 @@ func (o *options) httpFlags() *pflag.FlagSet {
 	return fs
 }
 
-func (o *options) electionFlags() *pflag.FlagSet {
+func (o *commandOptions) electionFlags() *pflag.FlagSet {
 	fs := newFlags()
 	fs.BoolVar(&o.leaderElect, "leader-elect", false,
 		"Write to the API server only while this replica holds the Lease; required with more than one replica.")

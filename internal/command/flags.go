@@ -24,8 +24,8 @@ const (
 	off          = "0"
 )
 
-// options are the values of the command line.
-type options struct {
+// commandOptions are the values of the command line.
+type commandOptions struct {
 	help, version bool
 	// config is the path of the configuration file. plugins holds the plugins that it switches on,
 	// unused the names of other plugins of the program.
@@ -59,8 +59,8 @@ type options struct {
 	endpoints []operator.Endpoint
 }
 
-func defaultOptions() options {
-	return options{
+func defaultOptions() commandOptions {
+	return commandOptions{
 		batchPeriod: period{operator.DefaultBatchPeriod, maxBatchPeriod, operator.DefaultBatchPeriod},
 		nodeGrace:   period{operator.DefaultNodeGrace, maxNodeGrace, operator.DefaultNodeGrace},
 	}
@@ -68,7 +68,7 @@ func defaultOptions() options {
 
 // parseFlags reads the command line, and the configuration file if it names one. Its error is one line
 // that says what to write, or pflag.ErrHelp after it has printed the help.
-func parseFlags(args []string, help io.Writer, p Program) (options, error) {
+func parseFlags(args []string, help io.Writer, p Program) (commandOptions, error) {
 	o := defaultOptions()
 	groups := o.flagGroups()
 	all := pflag.NewFlagSet("proffer", pflag.ContinueOnError)
@@ -102,7 +102,7 @@ func parseFlags(args []string, help io.Writer, p Program) (options, error) {
 }
 
 // configure reads the configuration file, if there is one, and switches plugins on.
-func (o *options) configure(all *pflag.FlagSet, p Program) error {
+func (o *commandOptions) configure(all *pflag.FlagSet, p Program) error {
 	if err := p.check(); err != nil {
 		return err
 	}
@@ -124,7 +124,7 @@ func (o *options) configure(all *pflag.FlagSet, p Program) error {
 }
 
 // check validates flags against each other, and completes the options.
-func (o *options) check() error {
+func (o *commandOptions) check() error {
 	// Both an empty address and 0 disable a listener.
 	for _, text := range []*string{&o.metrics, &o.probes, &o.pprof} {
 		if *text == "" {
@@ -187,7 +187,7 @@ func (o *options) check() error {
 	return o.checkGRPC()
 }
 
-func (o *options) checkOffers() error {
+func (o *commandOptions) checkOffers() error {
 	defaultSubjects := slices.Equal(o.offersSubjects, []string{operator.DefaultOffersSubject})
 	if !o.publishOffers && (o.offersQPS != operator.DefaultOffersQPS || !defaultSubjects) {
 		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers: " +
@@ -217,7 +217,7 @@ func (o *options) checkOffers() error {
 	return nil
 }
 
-func (o *options) checkOrchestrate() error {
+func (o *commandOptions) checkOrchestrate() error {
 	switch {
 	case !o.orchestrate && o.clusterID != "":
 		return errors.New("--cluster-id has no effect without --orchestrate: write --orchestrate too, or leave it out")
@@ -238,7 +238,7 @@ func (o *options) checkOrchestrate() error {
 }
 
 // checkCatalog refuses an address at which tokens could be read on the way.
-func (o *options) checkCatalog() error {
+func (o *commandOptions) checkCatalog() error {
 	c := o.catalog
 	switch cert, key := c.CertFile != "", c.KeyFile != ""; {
 	case c.Address == "" && c != (operator.Catalog{}):
@@ -256,7 +256,7 @@ func (o *options) checkCatalog() error {
 	return nil
 }
 
-func (o *options) checkGRPC() error {
+func (o *commandOptions) checkGRPC() error {
 	o.endpoints = []operator.Endpoint{{Address: o.grpc, Form: operator.Form(o.form)}}
 	if o.flat != "" {
 		if o.form == form(operator.Flat) {

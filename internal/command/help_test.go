@@ -77,7 +77,7 @@ func TestHelpListsTheFlagsOfOtherPackages(t *testing.T) {
 func TestEachFlagIsExplainedInOneSentence(t *testing.T) {
 	// A point within a version number does not end a sentence.
 	sentence := regexp.MustCompile(`^[A-Z][^.]*(?:\.\S[^.]*)*\.$`)
-	for _, g := range new(options).flagGroups() {
+	for _, g := range new(commandOptions).flagGroups() {
 		g.flags.VisitAll(func(f *pflag.Flag) {
 			if _, usage := pflag.UnquoteUsage(f); !sentence.MatchString(usage) {
 				t.Errorf("--%s: %q is not one sentence", f.Name, usage)

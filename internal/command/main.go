@@ -44,7 +44,7 @@ const exitUsage = 2
 func Run(args []string, p Program) int { return run(args, p) }
 
 // run is Run, for tests with more options.
-func run(args []string, p Program, with ...func(*options)) int {
+func run(args []string, p Program, with ...func(*commandOptions)) int {
 	if len(args) > 0 && args[0] == migrateDatabase {
 		return runMigrate(args[1:], p)
 	}

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(code)
 	}
-	os.Exit(run(os.Args[1:], Program{}, func(o *options) {
+	os.Exit(run(os.Args[1:], Program{}, func(o *commandOptions) {
 		if os.Getenv(asOperator) == deployedLease {
 			return
 		}

@@ -9,12 +9,12 @@ import (
 )
 
 // runOperator runs the operator until the context ends.
-func runOperator(ctx context.Context, config *rest.Config, o options, p Program) error {
+func runOperator(ctx context.Context, config *rest.Config, o commandOptions, p Program) error {
 	return o.inUse(operator.Run(ctx, config, o.operator(p)))
 }
 
 // operator returns the options of the operator for this command line.
-func (o *options) operator(p Program) operator.Options {
+func (o *commandOptions) operator(p Program) operator.Options {
 	out := operator.Options{
 		Version: p.version(), Endpoints: o.endpoints, TLS: o.tls,
 		MetricsAddress: o.metrics, ProbeAddress: o.probes, PprofAddress: o.pprof,
