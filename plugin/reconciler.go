@@ -7,7 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Reconciler is told what became of policies, offers, grants and consumers. It has a queue of its
+// Reconciler receives the changes of policies, offers, grants and consumers. It has a queue of its
 // own, in which each object waits once with its latest state, and one call runs at a time. An error
 // or a panic is retried, later each time, up to a minute. A call has a minute: its context ends then,
 // and when this process stops being the leader.
