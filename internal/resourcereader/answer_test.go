@@ -89,7 +89,7 @@ func TestAnswersAreBuiltOncePerEntryAndRevision(t *testing.T) {
 	})
 	of := func(e *offer.Entry) *wire.PoolResourceList {
 		t.Helper()
-		m, err := a.of(e)
+		m, err := a.answerFor(e)
 		if err != nil {
 			t.Fatal(err)
 		}

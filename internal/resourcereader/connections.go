@@ -25,19 +25,19 @@ type connections struct {
 
 	calls atomic.Int64
 	mu    sync.Mutex
-	open  map[*connection]struct{}
+	open  map[*clientConnection]struct{}
 }
 
 func newConnections(t *table.Table, closed *prometheus.CounterVec) *connections {
 	return &connections{
-		table: t, open: map[*connection]struct{}{},
+		table: t, open: map[*clientConnection]struct{}{},
 		tooManyConnections: closed.WithLabelValues("connections"),
 		tooManyCalls:       closed.WithLabelValues("calls"),
 	}
 }
 
-// connection is one connection of a caller, below TLS if there is any.
-type connection struct {
+// clientConnection is one connection of a caller, below TLS if there is any.
+type clientConnection struct {
 	net.Conn
 	set    *connections
 	caller *table.Caller
@@ -50,17 +50,17 @@ type connection struct {
 }
 
 // add takes a connection into the set. If the set is full, it closes another one.
-func (s *connections) add(raw net.Conn) *connection {
-	c := &connection{Conn: raw, set: s, caller: s.table.NewCaller(), host: hostOf(raw.RemoteAddr())}
+func (s *connections) add(raw net.Conn) *clientConnection {
+	c := &clientConnection{Conn: raw, set: s, caller: s.table.NewCaller(), host: hostOf(raw.RemoteAddr())}
 	c.used.Store(time.Now().Unix())
 	if tcp, ok := raw.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer) // The default of the system is bounded too.
 	}
 	s.mu.Lock()
 	s.open[c] = struct{}{}
-	var evicted *connection
+	var evicted *clientConnection
 	if len(s.open) > maxConnections {
-		evicted = s.evict(c, func(*connection) int64 { return 1 })
+		evicted = s.evict(c, func(*clientConnection) int64 { return 1 })
 	}
 	s.mu.Unlock()
 	if evicted != nil {
@@ -75,13 +75,13 @@ func (s *connections) add(raw net.Conn) *connection {
 func (s *connections) shedCalls() {
 	for {
 		s.mu.Lock()
-		var evicted *connection
+		var evicted *clientConnection
 		var calls int64
 		for c := range s.open {
 			calls += c.calls.Load()
 		}
 		if calls > maxCalls {
-			evicted = s.evict(nil, func(c *connection) int64 { return c.calls.Load() })
+			evicted = s.evict(nil, func(c *clientConnection) int64 { return c.calls.Load() })
 		}
 		s.mu.Unlock()
 		if evicted == nil {
@@ -101,7 +101,7 @@ func (s *connections) number() int {
 
 // Write implements net.Conn. It closes the connection if the other side reads nothing for
 // writeTimeout. gRPC would notice only at its next read, which may never fail.
-func (c *connection) Write(b []byte) (int, error) {
+func (c *clientConnection) Write(b []byte) (int, error) {
 	if err := c.Conn.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return 0, err
 	}
@@ -113,7 +113,7 @@ func (c *connection) Write(b []byte) (int, error) {
 }
 
 // Close implements net.Conn.
-func (c *connection) Close() error {
+func (c *clientConnection) Close() error {
 	c.set.mu.Lock()
 	delete(c.set.open, c)
 	c.set.mu.Unlock()
@@ -121,7 +121,7 @@ func (c *connection) Close() error {
 }
 
 // abort closes the connection and drops what is not sent yet.
-func (c *connection) abort() {
+func (c *clientConnection) abort() {
 	if tcp, ok := c.Conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
@@ -129,7 +129,7 @@ func (c *connection) abort() {
 }
 
 // beginCall counts a call of the connection, endCall its end.
-func (c *connection) beginCall() {
+func (c *clientConnection) beginCall() {
 	if now := time.Now().Unix(); c.used.Load() != now {
 		c.used.Store(now)
 	}
@@ -139,7 +139,7 @@ func (c *connection) beginCall() {
 	}
 }
 
-func (c *connection) endCall() {
+func (c *clientConnection) endCall() {
 	c.calls.Add(-1)
 	c.set.calls.Add(-1)
 }
@@ -168,7 +168,7 @@ type peerCredentials struct {
 // peerInfo is the result of a handshake, and the connection it took place on.
 type peerInfo struct {
 	credentials.AuthInfo
-	*connection
+	*clientConnection
 }
 
 // ServerHandshake implements credentials.TransportCredentials.
@@ -177,8 +177,8 @@ func (p peerCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.Au
 	if err != nil {
 		return nil, nil, err
 	}
-	c, _ := raw.(*connection)
-	return conn, peerInfo{AuthInfo: info, connection: c}, nil
+	c, _ := raw.(*clientConnection)
+	return conn, peerInfo{AuthInfo: info, clientConnection: c}, nil
 }
 
 // Clone implements credentials.TransportCredentials.
@@ -187,10 +187,10 @@ func (p peerCredentials) Clone() credentials.TransportCredentials {
 }
 
 // connectionOf returns the connection of a call, or nil if the context is not of a call.
-func connectionOf(ctx context.Context) *connection {
+func connectionOf(ctx context.Context) *clientConnection {
 	if p, ok := peer.FromContext(ctx); ok {
 		if info, ok := p.AuthInfo.(peerInfo); ok {
-			return info.connection
+			return info.clientConnection
 		}
 	}
 	return nil

@@ -32,8 +32,8 @@ func newAnswers[M proto.Message](t *table.Table, build func([]*offer.Offer) M) *
 	return &answers[M]{table: t, build: build}
 }
 
-// of returns the answer for an entry. It is only for sending: see encoded.
-func (a *answers[M]) of(entry *offer.Entry) (answer M, err error) {
+// answerFor returns the answer for an entry. It is only for sending: see encoded.
+func (a *answers[M]) answerFor(entry *offer.Entry) (answer M, err error) {
 	latest := a.latest.Load()
 	if revision := a.table.Revision(); latest == nil || latest.revision != revision {
 		latest = &revisionAnswers{revision: revision}

@@ -10,12 +10,12 @@ import (
 // is the amount it takes of the resource whose bound is exceeded. The connection spared is never
 // evicted. The caller holds s.mu, closes the returned connection, and makes sure that there is one to
 // evict.
-func (s *connections) evict(spared *connection, cost func(*connection) int64) *connection {
+func (s *connections) evict(spared *clientConnection, cost func(*clientConnection) int64) *clientConnection {
 	costOfHost := map[netip.Prefix]int64{}
 	for c := range s.open {
 		costOfHost[c.host] += cost(c)
 	}
-	var first *connection
+	var first *clientConnection
 	var lowest rank
 	for c := range s.open {
 		if c == spared {
@@ -46,7 +46,7 @@ type rank struct {
 	used int64
 }
 
-func (c *connection) rank(costOfHost, cost int64) rank {
+func (c *clientConnection) rank(costOfHost, cost int64) rank {
 	likeness := int(c.caller.Reads())
 	if c.caller.Subscriptions() > 0 {
 		likeness++

@@ -40,7 +40,7 @@ func (s *poolsService) ReadResources(
 	if err != nil {
 		return nil, err
 	}
-	return s.answers.of(entry)
+	return s.answers.answerFor(entry)
 }
 
 // flatService implements the form of Liqo v0.6 to v0.8.
@@ -61,7 +61,7 @@ func (s *flatService) ReadResources(ctx context.Context, consumer *wire.ClusterI
 			"consumer %s is offered several classes and none of them is unnamed, but the flat form has room for one: "+
 				"leave the class out of one policy, or serve the form pools", id)
 	}
-	return s.answers.of(entry)
+	return s.answers.answerFor(entry)
 }
 
 // read returns the entry of the consumer. Before the first offers are published, it waits for them.
