@@ -307,9 +307,6 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 	for i := range 5 {
 		kubetest.Edit(t, u, func(o client.Object) {
 			o.SetAnnotations(map[string]string{"note": time.Duration(i).String()})
-			labels := o.GetLabels()
-			labels["note"] = time.Duration(i).String()
-			o.SetLabels(labels)
 		}, kubetest.WriteSpec)
 		kubetest.Edit(t, u, func(o client.Object) {
 			_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, time.Duration(i).String(), "status", "authParams", "apiServer")
@@ -324,6 +321,12 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "8", "spec", "resources", "cpu")
 	}, kubetest.WriteSpec)
 	kubetest.Eventually(t, func() string { return cmp.Diff(before+1, f.woken.Load()) })
+	kubetest.Edit(t, u, func(o client.Object) { // A filter may read it.
+		labels := o.GetLabels()
+		labels["note"] = "new"
+		o.SetLabels(labels)
+	}, kubetest.WriteSpec)
+	kubetest.Eventually(t, func() string { return cmp.Diff(before+2, f.woken.Load()) })
 }
 
 // copyTo writes the answer to the object.
