@@ -2,7 +2,6 @@ package v1alpha1_test
 
 import (
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -23,10 +22,7 @@ func TestTheReferenceQuotesTheMessagesOfKubectl(t *testing.T) {
 	if len(rows) < 5 {
 		t.Fatalf("only %d rows found", len(rows))
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := cluster.KubeconfigFile(t)
 	for _, row := range rows {
 		written, said, right := row[1], strings.ReplaceAll(row[2], `\|`, "|"), row[3]
 		manifest := "apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: standard}\nspec: {offer: {" + written + "}}\n"

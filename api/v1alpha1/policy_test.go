@@ -266,10 +266,7 @@ func kubectlCommand(ctx context.Context, kubeconfig string, args ...string) *exe
 
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(path); err != nil {
-		t.Fatal(err)
-	}
+	path := cluster.KubeconfigFile(t)
 	cmd := kubectlCommand(t.Context(), path, args...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -19,6 +19,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // recordObject returns the ConfigMap of the record.
@@ -46,7 +47,7 @@ func readRecord(t *testing.T) (names map[string][]string, version string) {
 // awaitRecord waits until the record has exactly this content.
 func awaitRecord(t *testing.T, want map[string][]string) {
 	t.Helper()
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		got, _ := readRecord(t)
 		return cmp.Diff(want, got)
 	})

@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 // lab is a broker on a real API server with Liqo's CRDs. The test plays Liqo and the kubelets.
@@ -134,7 +135,7 @@ func (l *lab) grantRights() {
 // create creates an object until the end of the test.
 func (l *lab) create(object client.Object) {
 	l.t.Helper()
-	kubetest.Eventually(l.t, func() string {
+	test.Eventually(l.t, func() string {
 		if err := l.admin.Create(l.t.Context(), object); err != nil {
 			return err.Error()
 		}
@@ -309,7 +310,7 @@ func (l *lab) is(namespace, want string) bool {
 // until waits for a summary.
 func (l *lab) until(namespace, want string) {
 	l.t.Helper()
-	kubetest.Eventually(l.t, func() string {
+	test.Eventually(l.t, func() string {
 		if !l.is(namespace, want) {
 			return fmt.Sprintf("got %q, want %q", l.summary(namespace), want)
 		}
@@ -335,7 +336,7 @@ func (l *lab) present(namespace string, ids ...string) {
 // status waits for a status of an Orchestration, for which problem returns an empty text.
 func (l *lab) status(name string, problem func(*v1alpha1.OrchestrationStatus) string) {
 	l.t.Helper()
-	kubetest.Eventually(l.t, func() string {
+	test.Eventually(l.t, func() string {
 		o := &v1alpha1.Orchestration{}
 		if err := l.admin.Get(l.t.Context(), client.ObjectKey{Name: name}, o); err != nil {
 			return err.Error()
@@ -353,7 +354,7 @@ func (l *lab) status(name string, problem func(*v1alpha1.OrchestrationStatus) st
 func (l *lab) event(text string) {
 	l.t.Helper()
 	var seen []string
-	kubetest.Eventually(l.t, func() string {
+	test.Eventually(l.t, func() string {
 		for {
 			select {
 			case e := <-l.recorder.Events:

@@ -8,6 +8,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // killedAfterEachWrite runs one operator after the other until the namespace has this summary. Each is
@@ -17,7 +18,7 @@ func (l *lab) killedAfterEachWrite(namespace, want string) (writes int) {
 	for range 20 {
 		l.set(1)
 		_, kill := l.run()
-		kubetest.Eventually(l.t, func() string {
+		test.Eventually(l.t, func() string {
 			if l.remaining() > 0 && !l.is(namespace, want) {
 				return "no write"
 			}

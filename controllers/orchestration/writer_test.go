@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 func clusterID(id string) liqov1beta1.ClusterID { return liqov1beta1.ClusterID(id) }
@@ -216,7 +217,7 @@ func TestSomeNamespacesAreRefused(t *testing.T) {
 	l.run()
 	l.until(good, "DefaultName Remote: In milan")
 	var events []string
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		for len(l.recorder.Events) > 0 {
 			events = append(events, <-l.recorder.Events)
 		}

@@ -25,6 +25,7 @@ import (
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -74,7 +75,7 @@ func follow(t *testing.T) *following {
 	for _, w := range watches {
 		select {
 		case <-w.Done():
-		case <-time.After(kubetest.WaitTimeout):
+		case <-time.After(test.Timeout):
 			t.Fatalf("timed out waiting for %s", w.Name())
 		}
 	}
@@ -95,7 +96,7 @@ func (f *following) write(t *testing.T, s *slice, a answer) error {
 // lists waits until these slices are in the cache, by name and class.
 func (f *following) lists(t *testing.T, want map[string]string) {
 	t.Helper()
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		got := map[string]string{}
 		for _, s := range f.cache.list() {
 			got[s.name] = s.class
@@ -143,7 +144,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	kubetest.CreateSlice(t, kubetest.Slice("s"))
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if list := f.cache.list(); len(list) == 1 && list[0].authenticated {
 			return ""
 		}
@@ -184,7 +185,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	if diff := cmp.Diff(was, is); diff != "" || len(was) == 0 {
 		t.Errorf("Liqo's part of the status changed: %s", diff)
 	}
-	kubetest.Eventually(t, func() string { return cmp.Diff(want, f.cache.list()[0].answer, comparing) })
+	test.Eventually(t, func() string { return cmp.Diff(want, f.cache.list()[0].answer, comparing) })
 
 	// A write based on the old version is a conflict.
 	if err := f.write(t, &read.slice, answer{verdict: denied}); !apierrors.IsConflict(err) {
@@ -227,7 +228,7 @@ func TestTheGatesFollowNamespacesAndTenants(t *testing.T) {
 	kubetest.CreateSlice(t, kubetest.Slice("s", func(s *authv1beta1.ResourceSlice) { s.Namespace = namespace.Name }))
 	decides := func(want gateState) {
 		t.Helper()
-		kubetest.Eventually(t, func() string {
+		test.Eventually(t, func() string {
 			return cmp.Diff([]gateState{want}, f.gates.decide(f.gates.owners.All(), f.cache.list()))
 		})
 	}
@@ -282,7 +283,7 @@ func TestStorageClassesAreFollowed(t *testing.T) {
 	}
 	lists := func(want ...namedClass) {
 		t.Helper()
-		kubetest.Eventually(t, func() string { return cmp.Diff(want, f.storageClasses(), comparing) })
+		test.Eventually(t, func() string { return cmp.Diff(want, f.storageClasses(), comparing) })
 	}
 	slow := storage("slow", nil)
 	fast := storage("fast", map[string]string{defaultStorageAnnotations[1]: "true"})
@@ -297,7 +298,7 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	f := follow(t)
 	u := kubetest.CreateSlice(t, kubetest.Slice("s"))
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if list := f.cache.list(); len(list) == 1 && list[0].authenticated {
 			return ""
 		}
@@ -313,20 +314,20 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 		}, kubetest.WriteStatus)
 	}
 	// The cache still has the newest version, which a write needs.
-	kubetest.Eventually(t, func() string { return cmp.Diff(u.GetResourceVersion(), f.cache.list()[0].version()) })
+	test.Eventually(t, func() string { return cmp.Diff(u.GetResourceVersion(), f.cache.list()[0].version()) })
 	if after := f.woken.Load(); after != before {
 		t.Errorf("woken %d times by changes that affect no decision", after-before)
 	}
 	kubetest.Edit(t, u, func(o client.Object) {
 		_ = unstructured.SetNestedField(o.(*unstructured.Unstructured).Object, "8", "spec", "resources", "cpu")
 	}, kubetest.WriteSpec)
-	kubetest.Eventually(t, func() string { return cmp.Diff(before+1, f.woken.Load()) })
+	test.Eventually(t, func() string { return cmp.Diff(before+1, f.woken.Load()) })
 	kubetest.Edit(t, u, func(o client.Object) { // A filter may read it.
 		labels := o.GetLabels()
 		labels["note"] = "new"
 		o.SetLabels(labels)
 	}, kubetest.WriteSpec)
-	kubetest.Eventually(t, func() string { return cmp.Diff(before+2, f.woken.Load()) })
+	test.Eventually(t, func() string { return cmp.Diff(before+2, f.woken.Load()) })
 }
 
 // copyTo writes the answer to the object.

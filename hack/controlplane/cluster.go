@@ -258,11 +258,6 @@ func (c *Cluster) UserConfig(name string, groups ...string) (*rest.Config, error
 	return user.Config(), nil
 }
 
-// WriteKubeconfig writes the administrator's kubeconfig, readable only by the owner.
-func (c *Cluster) WriteKubeconfig(path string) error {
-	return os.WriteFile(path, c.Kubeconfig, 0o600)
-}
-
 // StartTest starts a cluster that ends with the test. Without KUBEBUILDER_ASSETS, the first call on
 // a machine gets the programs, which takes minutes: then go test needs a longer -timeout.
 func StartTest(t testing.TB, opts Options) *Cluster {

@@ -82,10 +82,7 @@ func TestClientsAuthenticateAsAnyUser(t *testing.T) {
 		}
 	})
 	t.Run("kubectl is the administrator through the kubeconfig", func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "kubeconfig")
-		if err := c.WriteKubeconfig(path); err != nil {
-			t.Fatal(err)
-		}
+		path := c.KubeconfigFile(t)
 		kubectl := exec.CommandContext(t.Context(), filepath.Join(c.Assets, "kubectl"), "--kubeconfig", path, "get",
 			"namespace", "default", "-o", "name")
 		out, err := kubectl.CombinedOutput()

@@ -2,7 +2,6 @@ package main
 
 import (
 	"io"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -24,10 +23,7 @@ import (
 func existingCluster(t *testing.T, policies map[string]string) (kubeconfig string, c client.Client) {
 	t.Helper()
 	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/crd/bases"}})
-	kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig = cluster.KubeconfigFile(t)
 	c = newClient(t, kubeconfig)
 	for name, cpu := range policies {
 		if err := c.Create(t.Context(), fixedFor(name, "rome", cpu)); err != nil {
@@ -218,10 +214,7 @@ func TestSamplesAreRefusedOnAClusterWithPolicies(t *testing.T) {
 
 func TestAPolicyThatOthersCreateMeanwhileStays(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := cluster.KubeconfigFile(t)
 	d := start(t, options{kubeconfig: kubeconfig})
 	await(t, d.progress, "^watching for policies: the cluster has none yet$")
 	await(t, d.progress, "^$")
@@ -241,10 +234,7 @@ func TestAPolicyThatOthersCreateMeanwhileStays(t *testing.T) {
 func TestOnlyAMissingCRDIsInstalledAndRemoved(t *testing.T) {
 	cluster := controlplane.StartTest(t,
 		controlplane.Options{CRDDirs: []string{"../../config/crd/bases/" + crds["resourcepolicies.proffer.dev"].file}})
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := cluster.KubeconfigFile(t)
 	c := newClient(t, kubeconfig)
 	createLease(t, c, metav1.NamespaceDefault)
 	there := func(name string) bool {

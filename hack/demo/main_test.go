@@ -243,10 +243,7 @@ func (d *demo) sh(t *testing.T, s shown, command string) string {
 
 func TestTheDemoRemovesTheCRDThatItInstalled(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := cluster.KubeconfigFile(t)
 	d := start(t, options{kubeconfig: kubeconfig, samples: true})
 	await(t, d.progress, "installing the CRD")
 	await(t, d.progress, "^$")

@@ -77,9 +77,10 @@ func (c *cluster) applyPlugin(ctx context.Context) error {
 		}
 	}
 	pod, endpoint := egress.Replica(pluginNamespace)
+	status := pod.Status
 	if err := c.client.Create(ctx, pod); err != nil {
 		return err
 	}
-	pod.Status = egress.Running()
+	pod.Status = status
 	return errors.Join(c.client.Status().Update(ctx, pod), c.client.Create(ctx, endpoint))
 }

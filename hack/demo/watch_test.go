@@ -1,7 +1,6 @@
 package main
 
 import (
-	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,10 +27,7 @@ func TestConsumersComeFromTheForeignClustersOfAnyLiqoVersion(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			started := controlplane.StartTest(t, controlplane.Options{CRDDirs: tc.crds})
-			kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-			if err := started.WriteKubeconfig(kubeconfig); err != nil {
-				t.Fatal(err)
-			}
+			kubeconfig := started.KubeconfigFile(t)
 			c := &cluster{client: newClient(t, kubeconfig)}
 			if tc.spec != nil {
 				none, err := c.describedConsumers(t.Context())

@@ -20,6 +20,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -184,7 +186,7 @@ func (h *hostile) note(what string, err error) {
 // deleteSlices deletes all its slices, as an admin can.
 func (h *hostile) deleteSlices() {
 	h.t.Helper()
-	eventuallyWithin(h.t, time.Minute, func() error {
+	test.EventuallyWithin(h.t, time.Minute, func() error {
 		var list authv1beta1.ResourceSliceList
 		if err := h.admin.List(h.t.Context(), &list, client.InNamespace(namespaceOf(hostileID))); err != nil ||
 			len(list.Items) == 0 {

@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -96,7 +97,7 @@ func (r *replica) leads() bool {
 func (r *replicas) leader() *replica {
 	r.t.Helper()
 	var found *replica
-	eventually(r.t, func() error {
+	test.Eventually(r.t, func() error {
 		holder := r.holder()
 		if holder == "" || r.dead[holder] {
 			return fmt.Errorf("no replica leads")

@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/selection"
+	"proffer.dev/proffer/test"
 )
 
 // finalQuietPeriod is how long no slice may be written at the end of the test.
@@ -108,7 +109,7 @@ func awaitSettled(
 ) (latest map[string]sliceState, used map[string]capacity.Amounts) {
 	t.Helper()
 	terms := p.allocationInput(t)
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		var err error
 		if latest, err = c.latest(); err != nil {
 			return err
@@ -265,7 +266,7 @@ func (a *auditor) requireAllSpent(latest map[string]sliceState, used map[string]
 // requireQuiet fails the test if any slice is written within finalQuietPeriod.
 func requireQuiet(t *testing.T, c *consumers, before map[string]sliceState) {
 	t.Helper()
-	consistently(t, finalQuietPeriod, func() error {
+	test.Consistently(t, finalQuietPeriod, func() error {
 		after, err := c.latest()
 		if err != nil {
 			return err

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"proffer.dev/proffer/test"
 )
 
 // granted sums up, by consumer, what is promised in the classes. If a slice is being decided, other
@@ -54,7 +56,7 @@ func (a *auditor) granted(classes []string, decided *sliceState, recent []provid
 // to consumers with pods.
 func (a *auditor) awaitWithinCapacity() {
 	a.t.Helper()
-	eventually(a.t, func() error {
+	test.Eventually(a.t, func() error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
 		now := a.provider.now()

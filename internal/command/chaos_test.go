@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -189,7 +190,7 @@ func (f *chaos) newRandom() *rand.Rand {
 // pause waits for a random time of at most most, and fails the test if a replica ends meanwhile.
 func (f *chaos) pause(most time.Duration) {
 	f.t.Helper()
-	consistently(f.t, time.Duration(f.random.Int64N(int64(most))), func() error {
+	test.Consistently(f.t, time.Duration(f.random.Int64N(int64(most))), func() error {
 		for _, r := range f.replicas.all {
 			if err := r.Alive(); err != nil {
 				return err
@@ -266,12 +267,12 @@ func (f *chaos) end() {
 	f.provider.restoreAll()
 	f.consumers.recreateDeleted(f.newRandom())
 	latest, used := awaitSettled(f.t, f.consumers, f.provider)
-	eventually(f.t, func() error { return f.auditor.hasSeen(latest) })
+	test.Eventually(f.t, func() error { return f.auditor.hasSeen(latest) })
 	f.auditor.awaitWithinCapacity()
 	f.auditor.requireAllSpent(latest, used)
 	f.replicas.restart()
 	leader := f.replicas.leader()
-	eventually(f.t, func() error {
+	test.Eventually(f.t, func() error {
 		if !strings.Contains(leader.Log(), "Answering slices") {
 			return os.ErrNotExist
 		}

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // lockouts are ways in which a consumer tries to prevent the operator from lowering its grant.
@@ -244,7 +245,7 @@ func TestASliceThatNoAnswerFitsIntoIsReportedAndHoldsNothing(t *testing.T) {
 	m.must(m.edit(full, movingTo("goldens")))
 	m.awaitProbe()
 	m.awaitGrant(m.ask("oslo", "own", "goldens", "8"), "8")
-	m.eventually(func() error {
+	test.EventuallyWithin(m.t, answerTimeout, func() error {
 		if got := m.eventsOf(full); !slices.Contains(got, "Unwritable") {
 			return fmt.Errorf("the Events are %v", got)
 		}
@@ -333,7 +334,7 @@ func TestAForgedGrantIsTakenBackInEveryStateOfTheSlice(t *testing.T) {
 			t.Run(class, func(t *testing.T) {
 				m := m.forSubtest(t)
 				if m.guarded {
-					m.eventually(func() error {
+					test.EventuallyWithin(m.t, answerTimeout, func() error {
 						return m.consumers["rome"].Create(t.Context(), replicaOf("rome", "probe", class, "1"),
 							client.DryRunAll)
 					})

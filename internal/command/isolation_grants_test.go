@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // In all tests below, history checks each answer: no more is promised of a class than it has, nor
@@ -167,7 +168,7 @@ func (m *multitenant) serveByOthers(class string) {
 	}
 	m.must(m.admin.Patch(m.t.Context(), list, patchOf(object{"data": object{class: "others"}})))
 	probe := replicaOf("rome", "probe", class, "1")
-	m.eventually(func() error { return m.consumers["rome"].Create(m.t.Context(), probe, client.DryRunAll) })
+	test.EventuallyWithin(m.t, answerTimeout, func() error { return m.consumers["rome"].Create(m.t.Context(), probe, client.DryRunAll) })
 }
 
 func (m *multitenant) state(key string) sliceState {

@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 // replicaOf returns a slice as the consumer's crd-replicator creates it on the provider.
@@ -47,7 +49,7 @@ func (m *multitenant) ask(id, name, class, cpu string) string {
 func (m *multitenant) askOnly(id, name, class, cpu string) *authv1beta1.ResourceSlice {
 	m.t.Helper()
 	s := replicaOf(id, name, class, cpu)
-	m.eventually(func() error { return m.consumers[id].Create(m.t.Context(), s) })
+	test.EventuallyWithin(m.t, answerTimeout, func() error { return m.consumers[id].Create(m.t.Context(), s) })
 	return s
 }
 

@@ -22,7 +22,9 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -121,7 +123,7 @@ func (m *multitenant) start() {
 	m.t.Helper()
 	before := m.holder()
 	m.operator = startProcessIn(m.t, m.cluster, operatorNamespace, "--served-classes=proffer-served-classes")
-	m.eventually(func() error {
+	test.EventuallyWithin(m.t, answerTimeout, func() error {
 		requireAlive(m.t, m.operator)
 		if holder := m.holder(); holder == "" || holder == before {
 			return fmt.Errorf("the Lease has the holder %q", holder)
@@ -151,26 +153,11 @@ func (m *multitenant) holder() string {
 	return *l.Spec.HolderIdentity
 }
 
-func (m *multitenant) eventually(f func() error) {
-	m.t.Helper()
-	eventuallyWithin(m.t, answerTimeout, f)
-}
-
 // node creates the node of a class, which has the class as its label pool.
 func (m *multitenant) node(class, cpu string) {
 	m.t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-" + class, Labels: map[string]string{"pool": class}}}
-	m.create(n)
-	// The API server taints each new node as not ready.
-	m.must(m.admin.Patch(m.t.Context(), n, patchOf(object{"spec": object{"taints": nil}})))
-	resources := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse(cpu), corev1.ResourceMemory: resource.MustParse("1Ti"),
-		corev1.ResourcePods: resource.MustParse("500"),
-	}
-	m.must(m.admin.Status().Patch(m.t.Context(), n, patchOf(object{"status": object{
-		"allocatable": resources, "capacity": resources,
-		"conditions": []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
-	}})))
+	resources := nodestest.List("cpu", cpu, "memory", "1Ti", "pods", "500")
+	nodestest.Create(m.t, m.admin, nodestest.Node("node-"+class, resources, nodestest.NodeLabel("pool", class)))
 }
 
 // createPolicy creates the policy of a class, with the name of the class. It offers the nodes of
@@ -239,7 +226,7 @@ func (m *multitenant) awaitGrant(key, cpu string) {
 
 func (m *multitenant) await(key string, is func(sliceState) error) {
 	m.t.Helper()
-	m.eventually(func() error {
+	test.EventuallyWithin(m.t, answerTimeout, func() error {
 		s, err := m.get(key)
 		if err != nil {
 			return err
@@ -262,7 +249,7 @@ func (m *multitenant) awaitAnswer(key string) {
 // awaitClass waits until the operator has answered the slice in this class.
 func (m *multitenant) awaitClass(key, class string) {
 	m.t.Helper()
-	m.eventually(func() error {
+	test.EventuallyWithin(m.t, answerTimeout, func() error {
 		m.history.mu.Lock()
 		defer m.history.mu.Unlock()
 		if p := m.history.promised[key]; p.class != class {
@@ -316,7 +303,7 @@ func (m *multitenant) podOn(class, cpu string) *corev1.Pod {
 func (m *multitenant) awaitCounted(pods ...*corev1.Pod) {
 	m.t.Helper()
 	var before string
-	m.eventually(func() error {
+	test.EventuallyWithin(m.t, answerTimeout, func() error {
 		if before = m.offered(spare); before == "" {
 			return errors.New("nothing is offered yet")
 		}
@@ -324,7 +311,7 @@ func (m *multitenant) awaitCounted(pods ...*corev1.Pod) {
 	})
 	own := m.podOn(spare, "1")
 	m.create(own)
-	m.eventually(func() error {
+	test.EventuallyWithin(m.t, answerTimeout, func() error {
 		if m.offered(spare) == before {
 			return errors.New("the operator has not seen all pods yet")
 		}
@@ -377,7 +364,7 @@ func (m *multitenant) delete(key string) {
 // duration.
 func (m *multitenant) consistently(during time.Duration, conditions ...func() error) {
 	m.t.Helper()
-	consistently(m.t, during, func() error {
+	test.Consistently(m.t, during, func() error {
 		for _, condition := range append(conditions, m.operator.Alive) {
 			if err := condition(); err != nil {
 				return err

@@ -9,7 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -21,28 +20,12 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
-	"proffer.dev/proffer/test/process"
+	"proffer.dev/proffer/test"
 )
 
 // waitTimeout is the timeout of a condition that a test waits for: client-go reconnects within a
 // minute.
 const waitTimeout = 90 * time.Second
-
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	eventuallyWithin(t, waitTimeout, f)
-}
-
-func eventuallyWithin(t *testing.T, most time.Duration, f func() error) {
-	t.Helper()
-	process.Eventually(t, most, f)
-}
-
-// consistently fails the test if f returns an error within the duration.
-func consistently(t *testing.T, during time.Duration, f func() error) {
-	t.Helper()
-	gomega.NewWithT(t).Consistently(f).WithTimeout(during).WithPolling(50 * time.Millisecond).Should(gomega.Succeed())
-}
 
 // outage has the clients of the test below: of the API server and of the operator's gRPC server.
 type outage struct {
@@ -83,7 +66,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	if err := cluster.StopAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		requireAlive(t, p)
 		if !strings.Contains(p.Log(), "No longer the leader") {
 			return errors.New("the operator still leads")
@@ -103,7 +86,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	if err := cluster.StartAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		requireAlive(t, p)
 		if l := o.lease(); l.HolderIdentity == nil || *l.HolderIdentity != *leader || !l.RenewTime.After(back) {
 			return fmt.Errorf("the lease is %+v, want it renewed by %s", l, *leader)
@@ -166,7 +149,7 @@ func (o *outage) edit(cpu string) {
 
 func (o *outage) statusTells(generation int64) {
 	o.t.Helper()
-	eventually(o.t, func() error {
+	test.Eventually(o.t, func() error {
 		if got := o.policy().Status.ObservedGeneration; got != generation {
 			return fmt.Errorf("the status has observedGeneration %d, want %d", got, generation)
 		}

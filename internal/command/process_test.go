@@ -64,10 +64,7 @@ func startProcessWith(
 	t *testing.T, cluster *controlplane.Cluster, lease, namespace string, args ...string,
 ) *process.Process {
 	t.Helper()
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := cluster.KubeconfigFile(t)
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

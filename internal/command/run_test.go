@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
+	"github.com/google/go-cmp/cmp"
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -63,11 +64,10 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		grpc.WaitForReady(true)); err != nil {
 		t.Fatal(err)
 	}
-	gomega.NewWithT(t).Eventually(func() string {
+	test.Eventually(t, func() string {
 		code, body := get("http://" + probeAddress + "/readyz")
-		return fmt.Sprint(code, body)
-	}).
-		WithTimeout(time.Minute).Should(gomega.Equal("200ok"))
+		return cmp.Diff("200ok", fmt.Sprint(code, body))
+	})
 	if code, body := get("http://" + probeAddress + "/healthz"); code != http.StatusOK {
 		t.Errorf("healthz: %d %s", code, body)
 	}
@@ -76,8 +76,10 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	}
 	requireWatchMetrics(t)
 	// The listener for metrics opens independently of readiness.
-	gomega.NewWithT(t).Eventually(func() int { code, _ := get("https://" + metricsAddress + "/metrics"); return code }).
-		WithTimeout(time.Minute).Should(gomega.Equal(http.StatusUnauthorized), "metrics without a token")
+	test.Eventually(t, func() string {
+		code, _ := get("https://" + metricsAddress + "/metrics")
+		return cmp.Diff(http.StatusUnauthorized, code) // Without a token.
+	})
 
 	stream, err := client.Subscribe(t.Context(), &wire.Empty{})
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/test/process"
@@ -71,10 +69,7 @@ func TestAMissingKubeconfigGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 
 func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 	cluster := isolationClusterOf(t, false)
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := cluster.KubeconfigFile(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -108,11 +103,7 @@ func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 func TestANormalStartAndEndLogNoErrors(t *testing.T) {
 	cluster := isolationClusterOf(t, false)
 	p := startProcessWith(t, cluster, deployedLease, metav1.NamespaceDefault)
-	gomega.NewWithT(t).Eventually(func() int {
-		code, _ := get("http://" + p.Address("health-probe") + "/readyz")
-		return code
-	}).
-		WithTimeout(time.Minute).Should(gomega.Equal(http.StatusOK))
+	p.AwaitReady(t)
 	if err := p.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}

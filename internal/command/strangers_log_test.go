@@ -11,6 +11,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 // strangersInput is what a caller without credentials may send to a port, and what the answer begins with.
@@ -25,7 +27,7 @@ type strangersInput struct {
 // lines of others, and a stack trace helps nobody.
 func TestStrangersWriteABoundedNumberOfLines(t *testing.T) {
 	p := startProcess(t, isolationClusterOf(t, false))
-	eventuallyWithin(t, time.Minute, func() error {
+	test.EventuallyWithin(t, time.Minute, func() error {
 		if code, body := get("http://" + p.Address("health-probe") + "/readyz"); code != http.StatusOK {
 			return fmt.Errorf("%d %s", code, body)
 		}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -28,7 +29,7 @@ func TestStrangersDoNotEndTheOperator(t *testing.T) {
 		}
 		return nil
 	}
-	eventuallyWithin(t, time.Minute, ready)
+	test.EventuallyWithin(t, time.Minute, ready)
 	before := peakMemory(t, p)
 	plain := func(address string) (net.Conn, error) { return net.DialTimeout("tcp", address, 10*time.Second) }
 	encrypted := func(address string) (net.Conn, error) {

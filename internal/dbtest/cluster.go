@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -38,7 +39,7 @@ func startNode(t testing.TB, others string, addresses, settings []string) *Serve
 		"wsrep-mode=STRICT_REPLICATION,REQUIRED_PRIMARY_KEY", "binlog-format=ROW", "innodb-autoinc-lock-mode=2",
 	}, settings...)
 	s := startOrSkip(t, all)
-	process.Eventually(t, startTimeout, func() error {
+	test.EventuallyWithin(t, startTimeout, func() error {
 		var name, ready string
 		err := s.admin.QueryRowContext(t.Context(), "SHOW STATUS LIKE 'wsrep_ready'").Scan(&name, &ready)
 		if err == nil && ready != "ON" {
@@ -72,6 +73,6 @@ func (d *Database) DSNOn(t testing.TB, node *Server) string {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	process.Eventually(t, statementTimeout, func() error { return db.PingContext(t.Context()) })
+	test.EventuallyWithin(t, statementTimeout, func() error { return db.PingContext(t.Context()) })
 	return d.server.product.dsn(owner, false)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"proffer.dev/proffer/test/process"
+	"proffer.dev/proffer/test"
 )
 
 // waitTimeout is how long a test waits for an event. Only a failing test reaches it.
@@ -73,12 +73,6 @@ func count(t *testing.T, db *sql.DB) (n int) {
 func denied(err error) bool {
 	ofPostgreSQL, ofMariaDB := (*pgconn.PgError)(nil), (*mysql.MySQLError)(nil)
 	return errors.As(err, &ofPostgreSQL) || errors.As(err, &ofMariaDB)
-}
-
-// eventually waits until try returns nil.
-func eventually(t *testing.T, try func() error) {
-	t.Helper()
-	process.Eventually(t, waitTimeout, try)
 }
 
 func TestADatabaseIsEmptyAndBelongsToItsTest(t *testing.T) {
@@ -180,7 +174,7 @@ func TestCommittedRowsSurviveKillAndStop(t *testing.T) {
 			s.Start(t)
 			t.Logf("started again in %v", time.Since(began).Round(time.Millisecond))
 			// The same data source name, and one broken connection in the pool at most.
-			eventually(t, func() error { return client.PingContext(t.Context()) })
+			test.Eventually(t, func() error { return client.PingContext(t.Context()) })
 			if n := count(t, d.Open(t)); n != rows {
 				t.Errorf("there are %d rows, want the %d that were committed", n, rows)
 			}
@@ -273,7 +267,7 @@ func TestAServerEndsWithAKilledTestBinary(t *testing.T) {
 				t.Fatal(err)
 			}
 			_ = cmd.Wait()
-			eventually(t, func() error {
+			test.Eventually(t, func() error {
 				if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
 					return fmt.Errorf("the server still runs: %w", err)
 				}
@@ -296,7 +290,7 @@ func gone(t *testing.T, dir string) {
 	if _, err := os.Stat(dir); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("%s is left: %v", dir, err)
 	}
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		processes, err := os.ReadDir("/proc") // only on Linux
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			return err

@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"database/sql/driver"
 	"fmt"
-	"os"
 	"syscall"
 	"time"
 
@@ -15,12 +14,12 @@ import (
 // mariaDB runs MariaDB.
 type mariaDB struct{ server, installer string }
 
-func (*mariaDB) name() string            { return "MariaDB" }
-func (*mariaDB) engine() Engine          { return MySQL }
-func (*mariaDB) driver() string          { return "mysql" }
-func (*mariaDB) accounts() []string      { return []string{"mysql", "nobody"} }
-func (*mariaDB) stopSignal() os.Signal   { return syscall.SIGTERM }
-func (*mariaDB) started(_ *Server) error { return nil }
+func (*mariaDB) name() string               { return "MariaDB" }
+func (*mariaDB) engine() Engine             { return MySQL }
+func (*mariaDB) driver() string             { return "mysql" }
+func (*mariaDB) accounts() []string         { return []string{"mysql", "nobody"} }
+func (*mariaDB) stopSignal() syscall.Signal { return syscall.SIGTERM }
+func (*mariaDB) started(_ *Server) error    { return nil }
 
 func (m *mariaDB) find() (err error) {
 	if m.server, err = find("mariadbd", searchPath()); err != nil {

@@ -76,7 +76,7 @@ func (d *Database) startPooler(t testing.TB, mode string) (login, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
-	if err := errors.Join(process.Until(ctx, db.PingContext), db.Close()); err != nil {
+	if err := errors.Join(p.Until(ctx, db.PingContext), db.Close()); err != nil {
 		return login{}, fmt.Errorf("%w\n%s", err, s.Log())
 	}
 	return l, nil

@@ -22,11 +22,11 @@ import (
 // postgreSQL runs PostgreSQL of the newest version that is installed.
 type postgreSQL struct{ server, initdb string }
 
-func (*postgreSQL) name() string          { return "PostgreSQL" }
-func (*postgreSQL) engine() Engine        { return PostgreSQL }
-func (*postgreSQL) driver() string        { return "pgx" }
-func (*postgreSQL) accounts() []string    { return []string{"postgres", "nobody"} }
-func (*postgreSQL) stopSignal() os.Signal { return syscall.SIGINT } // fast: ends sessions
+func (*postgreSQL) name() string               { return "PostgreSQL" }
+func (*postgreSQL) engine() Engine             { return PostgreSQL }
+func (*postgreSQL) driver() string             { return "pgx" }
+func (*postgreSQL) accounts() []string         { return []string{"postgres", "nobody"} }
+func (*postgreSQL) stopSignal() syscall.Signal { return syscall.SIGINT } // fast: ends sessions
 
 func (p *postgreSQL) find() (err error) {
 	// Debian keeps each version in a directory of its own, outside of PATH.

@@ -4,7 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"database/sql/driver"
-	"os"
+	"syscall"
 )
 
 // administrator is the account that creates databases.
@@ -28,7 +28,7 @@ type product interface {
 	configure(s *Server) error
 	// command returns the command line of the server on a port.
 	command(s *Server, port string) []string
-	stopSignal() os.Signal
+	stopSignal() syscall.Signal
 	// started is called once the server accepts logins.
 	started(s *Server) error
 

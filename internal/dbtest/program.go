@@ -1,7 +1,6 @@
 package dbtest
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -12,9 +11,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
 	"syscall"
-	"time"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // held is the name of the server's process in its tether, and heldPooler that of the pooler's.
@@ -87,86 +86,50 @@ func (s *Server) call(ctx context.Context, args ...string) error {
 
 // program is a server process and its children.
 type program struct {
-	cmd *exec.Cmd
-	// exited is closed when all processes have ended.
-	exited chan struct{}
-	err    error
+	*process.Process
+	// file is where the tether finds the number of the process.
+	file string
 }
 
 // launch starts a program that the tether of the server holds by a name.
 func launch(ctx context.Context, s *Server, name string, args []string) (*program, error) {
-	p := &program{cmd: s.command(ctx, args), exited: make(chan struct{})}
-	// The children inherit the pipe of the output, so Wait also waits for them. PostgreSQL's end by
-	// themselves after their parent; until then no new server can start.
-	p.cmd.Stdout, p.cmd.Stderr = s.log, s.log
-	p.cmd.WaitDelay = stopTimeout
-	if err := p.cmd.Start(); err != nil {
+	cmd := s.command(ctx, args)
+	// The children inherit the pipe of the output, so the process has exited when they have too.
+	// PostgreSQL's end by themselves after their parent; until then no new server can start.
+	cmd.Stdout, cmd.Stderr = &s.log, &s.log
+	cmd.WaitDelay = stopTimeout
+	started, err := process.Start(cmd)
+	if err != nil {
 		return nil, err
 	}
-	go func() {
-		defer close(p.exited)
-		p.err = p.cmd.Wait()
-		// The number may be another process's from now on.
-		_ = os.Remove(s.tether.File(name))
-	}()
-	if err := s.tether.Hold(name, p.cmd.Process); err != nil {
+	p := &program{Process: started, file: s.tether.File(name)}
+	if err := s.tether.Hold(name, cmd.Process); err != nil {
 		return nil, errors.Join(err, p.kill())
 	}
 	return p, nil
 }
 
-// ending returns how the program ended. The caller must have waited for exited.
-func (p *program) ending() error {
-	if p.err == nil {
-		return errors.New("exit status 0")
-	}
-	return p.err
-}
-
-// kill ends the program at once, and returns when it has ended.
+// kill ends the program at once, unless it has ended already, and returns when it has ended.
 func (p *program) kill() error {
-	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+	if err := p.Kill(); !errors.Is(err, os.ErrProcessDone) && err != nil {
 		return err
 	}
-	<-p.exited
-	return nil
+	return p.forget()
 }
 
 // stop ends the program with a signal, and kills it if that takes too long.
-func (p *program) stop(signal os.Signal) error {
-	if err := p.cmd.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+func (p *program) stop(signal syscall.Signal) error {
+	return errors.Join(p.StopBy(signal, stopTimeout), p.forget())
+}
+
+// forget removes the number of an ended process from the tether: it may be another process's now.
+func (p *program) forget() error {
+	<-p.Exited
+	if err := os.Remove(p.file); !errors.Is(err, os.ErrNotExist) {
 		return err
-	}
-	timer := time.NewTimer(stopTimeout)
-	defer timer.Stop()
-	select {
-	case <-p.exited:
-	case <-timer.C:
-		return errors.Join(fmt.Errorf("the server still runs %v after %v", stopTimeout, signal), p.kill())
-	}
-	if p.err != nil {
-		return fmt.Errorf("the server ended with %w, want status 0", p.err)
 	}
 	return nil
 }
 
 // secret returns a random password of letters and digits.
 func secret() string { return rand.Text() }
-
-// buffer allows concurrent writes and reads.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 // client returns a database with a table, and a client with one open connection through the proxy.
@@ -33,7 +35,7 @@ func TestCutBreaksAnOpenConnection(t *testing.T) {
 		if _, err := c.ExecContext(t.Context(), "INSERT INTO a VALUES (1)"); err == nil {
 			t.Error("the connection still works")
 		}
-		eventually(t, func() error { return connect(t, s.Engine(), d.DSN()).PingContext(t.Context()) })
+		test.Eventually(t, func() error { return connect(t, s.Engine(), d.DSN()).PingContext(t.Context()) })
 	})
 }
 
@@ -134,7 +136,7 @@ func TestThePausedAnswerOfACommitLeavesItsEffect(t *testing.T) {
 		committed := make(chan error, 1)
 		go func() { committed <- tx.Commit() }()
 		look := d.Open(t)
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			if count(t, look) == 0 {
 				return errors.New("the server has not committed")
 			}
@@ -159,7 +161,7 @@ func TestRefusedConnectionsAreRefusedUntilAccept(t *testing.T) {
 		if err := connect(t, s.Engine(), d.DSN()).PingContext(t.Context()); !errors.Is(err, syscall.ECONNREFUSED) {
 			t.Errorf("got %v, want connection refused", err)
 		}
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			if n := d.Proxy.Connections(); n != 0 {
 				return errors.New("there still are connections")
 			}
@@ -169,6 +171,6 @@ func TestRefusedConnectionsAreRefusedUntilAccept(t *testing.T) {
 			t.Errorf("past the proxy there are %d rows, want 0", n)
 		}
 		d.Proxy.Accept(t)
-		eventually(t, func() error { return db.PingContext(t.Context()) })
+		test.Eventually(t, func() error { return db.PingContext(t.Context()) })
 	})
 }

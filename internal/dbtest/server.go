@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/hack/tether"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -49,7 +50,7 @@ type Server struct {
 
 	mu      sync.Mutex
 	running *program // nil while the server is down
-	log     *buffer
+	log     test.Buffer
 	address string
 	// admin connects as the administrator to the running program.
 	admin *sql.DB
@@ -71,7 +72,7 @@ func start(ctx context.Context, engine Engine, o options) (*Server, error) {
 
 // newServer returns a server that has only a directory.
 func newServer(engine Engine) (*Server, error) {
-	s := &Server{product: newProduct(engine), log: &buffer{}}
+	s := &Server{product: newProduct(engine)}
 	if err := s.product.find(); err != nil {
 		return nil, err
 	}
@@ -188,16 +189,7 @@ func (s *Server) runOn(ctx context.Context, address string, command []string) er
 	if err != nil {
 		return errors.Join(err, p.kill())
 	}
-	up, ended := context.WithCancelCause(ctx)
-	defer ended(nil)
-	go func() {
-		select {
-		case <-p.exited:
-			ended(fmt.Errorf("the server ended: %w", p.ending()))
-		case <-up.Done():
-		}
-	}()
-	err = process.Until(up, db.PingContext)
+	err = p.Until(ctx, db.PingContext)
 	if err == nil {
 		err = s.product.started(s)
 	}
@@ -236,7 +228,7 @@ func (s *Server) PID() int {
 	if s.running == nil {
 		return 0
 	}
-	return s.running.cmd.Process.Pid
+	return s.running.PID()
 }
 
 // CAFile returns the file with the authority of a server that was started WithTLS, in PEM.

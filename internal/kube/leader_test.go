@@ -21,6 +21,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // leaseName is the name of every test's Lease. Each test has its own namespace.
@@ -98,7 +99,7 @@ func await(t *testing.T, what string, c <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-c:
-	case <-time.After(kubetest.WaitTimeout):
+	case <-time.After(test.Timeout):
 		t.Fatalf("timed out: %s", what)
 	}
 }
@@ -146,7 +147,7 @@ func TestLosingTheLeaseEndsTheWorkImmediatelyAndNothingElse(t *testing.T) {
 		"deleted and created again": func(t *testing.T, namespace string) {
 			held := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: kubetest.HeldLease()}
 			// The leader may create the Lease first. Then this function tries again.
-			kubetest.Eventually(t, func() string {
+			test.Eventually(t, func() string {
 				_ = kubetest.Leases(t, namespace).Delete(t.Context(), leaseName, metav1.DeleteOptions{})
 				_, err := kubetest.Leases(t, namespace).Create(t.Context(), held, metav1.CreateOptions{})
 				if err != nil {

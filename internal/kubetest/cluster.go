@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -22,10 +21,6 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 )
-
-// WaitTimeout bounds a test's wait for an event. Only a failing test reaches it. After an outage,
-// client-go reconnects within a minute.
-const WaitTimeout = 90 * time.Second
 
 // shared is the control plane of all tests of a package. The tests run one after the other, and
 // each removes the objects that it created.

@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"proffer.dev/proffer/test"
 )
 
 // LeaseNamespace creates a namespace for the Lease of one test.
@@ -45,7 +47,7 @@ func HeldLease() coordinationv1.LeaseSpec {
 func SetLease(t *testing.T, namespace, name string, spec coordinationv1.LeaseSpec) {
 	t.Helper()
 	leases := Leases(t, namespace)
-	Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		lease, err := leases.Get(t.Context(), name, metav1.GetOptions{})
 		if err == nil {
 			lease.Spec = spec

@@ -5,6 +5,7 @@ import (
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -36,10 +37,19 @@ func ForeignCluster(t testing.TB, name, id string, labels map[string]string) *un
 	})
 }
 
-// Tenant returns the Tenant of a consumer in Liqo v1, in the namespace default.
-func Tenant(t testing.TB, name, id string, labels map[string]string) *unstructured.Unstructured {
+// CreateTenantNamespace creates a namespace for the Tenant and the slices of a consumer, as Liqo does.
+func CreateTenantNamespace(t testing.TB, id string) *corev1.Namespace {
+	t.Helper()
+	return Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		GenerateName: "liqo-tenant-" + id + "-",
+		Labels:       map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": id},
+	}})
+}
+
+// Tenant returns the Tenant of a consumer in Liqo v1.
+func Tenant(t testing.TB, namespace, name, id string, labels map[string]string) *unstructured.Unstructured {
 	return OfLiqo(t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault, Labels: labels},
+		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, Labels: labels},
 		Spec: authv1beta1.TenantSpec{
 			ClusterID: corev1beta1.ClusterID(id), TenantCondition: authv1beta1.TenantConditionActive,
 		},
@@ -75,6 +85,15 @@ func Slice(name string, with ...func(*authv1beta1.ResourceSlice)) *authv1beta1.R
 		f(s)
 	}
 	return s
+}
+
+// Of makes a slice one of another consumer than rome, in its tenant namespace, that requests this.
+func Of(namespace, id string, request corev1.ResourceList) func(*authv1beta1.ResourceSlice) {
+	return func(s *authv1beta1.ResourceSlice) {
+		s.Namespace, s.Spec.Resources = namespace, request
+		s.Spec.ConsumerClusterID = new(corev1beta1.ClusterID(id))
+		s.Labels["liqo.io/originID"], s.Labels["liqo.io/remote-cluster-id"] = id, id
+	}
 }
 
 // Condition returns a condition of a slice as Liqo writes it.

@@ -2,7 +2,6 @@ package kubetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -10,33 +9,22 @@ import (
 	"sync"
 	"testing"
 
-	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"proffer.dev/proffer/test/process"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
-
-// Eventually waits until diff returns an empty string.
-func Eventually(t testing.TB, diff func() string) {
-	t.Helper()
-	process.Eventually(t, WaitTimeout, func() error {
-		if text := diff(); text != "" {
-			return errors.New(text)
-		}
-		return nil
-	})
-}
 
 // Create creates an object and removes it at the end of the test. The status of a node or a pod is
 // written too.
 func Create[T client.Object](t testing.TB, object T) T {
 	t.Helper()
-	status := object.DeepCopyObject().(client.Object)
-	Eventually(t, func() string {
+	want := object.DeepCopyObject()
+	test.Eventually(t, func() string {
 		switch err := API(t).Create(t.Context(), object); {
 		case err == nil:
 			return ""
@@ -50,16 +38,7 @@ func Create[T client.Object](t testing.TB, object T) T {
 		}
 	})
 	t.Cleanup(func() { Remove(t, object) })
-	switch s := status.(type) {
-	case *corev1.Node:
-		// The API server taints each new node as not ready, and no controller removes the taint.
-		Edit(t, object, func(o client.Object) { o.(*corev1.Node).Spec.Taints = s.Spec.Taints }, WriteSpec)
-		Edit(t, object, func(o client.Object) { o.(*corev1.Node).Status = s.Status }, WriteStatus)
-	case *corev1.Pod:
-		if s.Status.Phase != "" {
-			Edit(t, object, func(o client.Object) { o.(*corev1.Pod).Status = s.Status }, WriteStatus)
-		}
-	}
+	nodestest.Complete(t, API(t), object, want)
 	return object
 }
 
@@ -117,7 +96,7 @@ func Keep(t testing.TB, file string) {
 		kept[file] = install(t, file)
 	}
 	for _, crd := range kept[file] {
-		t.Cleanup(func() { Eventually(t, func() string { return removeObjects(t, crd) }) })
+		t.Cleanup(func() { test.Eventually(t, func() string { return removeObjects(t, crd) }) })
 	}
 }
 
@@ -150,7 +129,7 @@ func Without(t testing.TB, files ...string) {
 		delete(kept, file)
 		uninstall(t, crds)
 		for _, crd := range crds {
-			Eventually(t, func() string { return stillInstalled(t, crd.Name) })
+			test.Eventually(t, func() string { return stillInstalled(t, crd.Name) })
 		}
 	}
 }
@@ -173,7 +152,7 @@ func install(t testing.TB, file string) []*apiextensionsv1.CustomResourceDefinit
 		t.Fatal(err)
 	}
 	for _, crd := range options.CRDs {
-		Eventually(t, func() string { return stillInstalled(t, crd.Name) })
+		test.Eventually(t, func() string { return stillInstalled(t, crd.Name) })
 	}
 	crds, err := envtest.InstallCRDs(Cluster(t).Config, options)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/internal/dbtest"
-	"proffer.dev/proffer/test/process"
+	"proffer.dev/proffer/test"
 )
 
 // checkTables checks that each table of MySQL can be one of a cluster: it has a primary key, and is one of
@@ -42,7 +42,7 @@ func TestBooksAreKeptInAClusterOfWhichEachNodeTakesWrites(t *testing.T) {
 		migrateFourTimes(t, 5, &here.Options, &there.Options)
 		for _, b := range []*books{here, there} {
 			// A node has the rows of the other one a moment later.
-			process.Eventually(t, time.Minute, func() error {
+			test.EventuallyWithin(t, time.Minute, func() error {
 				applied, err := Migrate(t.Context(), &b.Options)
 				if err == nil && len(applied) > 0 {
 					err = fmt.Errorf("afterwards, %v was applied", applied)

@@ -9,6 +9,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // A consumer must not keep a grant out of the reach of its policy by a move to a class that nobody serves.
@@ -76,10 +77,10 @@ func TestWhatAnotherControllerDeniesCountsUntilItIsAccepted(t *testing.T) {
 	expectEvent(t, "s", "NotServed", "Another controller has denied the slice in the class platinum")
 	o.awaitCaughtUp()
 	awaitAnswer(t, slice, "Denied OfPlatinum")
-	o.eventually(func() string { return cmp.Diff(int64(2000), o.offered("oslo")["gold"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(2000), o.offered("oslo")["gold"]["cpu"]) })
 	kubetest.Edit(t, slice, func(o client.Object) {
 		overwrite(o, "Accepted", "OfPlatinum", map[string]any{"cpu": "3"})
 	}, kubetest.WriteStatus)
-	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
 	awaitAnswer(t, slice, "Accepted OfPlatinum cpu=3")
 }

@@ -26,6 +26,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // tenancy is a consumer as Liqo registers it: a tenant namespace and a Tenant.
@@ -52,22 +53,14 @@ func installSliceCRDs(t *testing.T) {
 func newTenancy(t *testing.T, id string) *tenancy {
 	t.Helper()
 	y := &tenancy{t: t, id: id}
-	y.namespace = kubetest.Create(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		GenerateName: "liqo-tenant-" + id + "-",
-		Labels:       map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": id},
-	}})
+	y.namespace = kubetest.CreateTenantNamespace(t, id)
 	y.tenant = y.addTenant(id)
 	return y
 }
 
 func (y *tenancy) addTenant(name string) *unstructured.Unstructured {
 	y.t.Helper()
-	return kubetest.Create(y.t, kubetest.OfLiqo(y.t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
-		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: y.namespace.Name},
-		Spec: authv1beta1.TenantSpec{
-			ClusterID: corev1beta1.ClusterID(y.id), TenantCondition: authv1beta1.TenantConditionActive,
-		},
-	}))
+	return kubetest.Create(y.t, kubetest.Tenant(y.t, y.namespace.Name, name, y.id, nil))
 }
 
 func (y *tenancy) setCondition(condition string) {
@@ -81,11 +74,7 @@ func (y *tenancy) ask(
 	name string, resources corev1.ResourceList, with ...func(*authv1beta1.ResourceSlice),
 ) *unstructured.Unstructured {
 	y.t.Helper()
-	own := func(s *authv1beta1.ResourceSlice) {
-		s.Namespace, s.Spec.Resources = y.namespace.Name, resources
-		s.Spec.ConsumerClusterID = new(corev1beta1.ClusterID(y.id))
-		s.Labels["liqo.io/originID"], s.Labels["liqo.io/remote-cluster-id"] = y.id, y.id
-	}
+	own := kubetest.Of(y.namespace.Name, y.id, resources)
 	return kubetest.CreateSlice(y.t, kubetest.Slice(name, append([]func(*authv1beta1.ResourceSlice){own}, with...)...))
 }
 
@@ -166,7 +155,7 @@ func overwrite(o client.Object, verdict, reason string, resources map[string]any
 func awaitAnswer(t *testing.T, slice *unstructured.Unstructured, want string) answer {
 	t.Helper()
 	var a answer
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		a = answerOf(t, slice)
 		return cmp.Diff(want, summarize(a))
 	})
@@ -177,7 +166,7 @@ func awaitAnswer(t *testing.T, slice *unstructured.Unstructured, want string) an
 func awaitMessage(t *testing.T, slice *unstructured.Unstructured, want, message string) {
 	t.Helper()
 	awaitAnswer(t, slice, want)
-	kubetest.Eventually(t, func() string { return cmp.Diff(message, answerOf(t, slice).message) })
+	test.Eventually(t, func() string { return cmp.Diff(message, answerOf(t, slice).message) })
 }
 
 // classGold returns a policy for the class gold, without defaults for requests. It selects the nodes that goldNode creates.
@@ -219,7 +208,7 @@ func TestASliceIsAnsweredFromItsPolicy(t *testing.T) {
 	awaitAnswer(t, late, "Accepted Incomplete cpu=1")
 
 	// The status of the policy counts them, and an edit of the policy changes the answers.
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		status := statusOfPolicy(t, "standard")
 		if status.Slices == nil || len(status.Offers) == 0 {
 			return "no slices in the status yet"
@@ -296,7 +285,7 @@ func TestAnAnswerHasThePolicysSettingsOfVirtualNodes(t *testing.T) {
 		got.Conditions, got.AuthParams, got.Resources = nil, nil, nil
 		return cmp.Diff(want, got, cmpopts.EquateEmpty())
 	}
-	kubetest.Eventually(t, compare)
+	test.Eventually(t, compare)
 	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Slices.StorageClasses, s.Slices.IngressClasses = []v1alpha1.ClassName{"slow", "fast"}, nil
 		s.Slices.NodeLabels, s.Slices.NodeSelector = v1alpha1.Labels{"tier": "gold"}, v1alpha1.Labels{}
@@ -307,7 +296,7 @@ func TestAnAnswerHasThePolicysSettingsOfVirtualNodes(t *testing.T) {
 		},
 		NodeLabels: map[string]string{"tier": "gold"},
 	}
-	kubetest.Eventually(t, compare)
+	test.Eventually(t, compare)
 	expectEvent(t, "s", "LabelsStay", "zone, pool")
 }
 
@@ -318,16 +307,16 @@ func TestOffersAndStatusesIncludeTheGrants(t *testing.T) {
 	o := startOperator(t)
 	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "3"))
 	awaitAnswer(t, slice, "Accepted Incomplete cpu=3")
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		return cmp.Diff([]int64{8000, 5000},
 			[]int64{o.offered("rome")["gold"]["cpu"], o.offered("oslo")["gold"]["cpu"]})
 	})
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		s := statusOfPolicy(t, "standard")
 		return cmp.Diff("8 3 5", fmt.Sprintf("%s %s %s", s.Capacity.Cpu(), s.Committed.Cpu(), s.Remaining.Cpu()))
 	})
 	kubetest.Remove(t, slice)
-	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
 }
 
 func TestAnAnswerThatOthersChangeIsRestored(t *testing.T) {
@@ -360,7 +349,7 @@ func TestAnAnswerThatOthersChangeIsRestored(t *testing.T) {
 		kubetest.Edit(t, slice, func(o client.Object) { tamper.with(o.(*unstructured.Unstructured)) },
 			kubetest.WriteStatus)
 		changed := slice.GetResourceVersion()
-		kubetest.Eventually(t, func() string {
+		test.Eventually(t, func() string {
 			var u unstructured.Unstructured
 			u.SetGroupVersionKind(slice.GroupVersionKind())
 			if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), &u); err != nil {
@@ -375,7 +364,7 @@ func TestAnAnswerThatOthersChangeIsRestored(t *testing.T) {
 		})
 	}
 	expectEvent(t, "s", "Restored", "Restored the answer")
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		err := testutil.GatherAndCompare(metrics, strings.NewReader(`
 # HELP proffer_slice_restores_total Answers in ResourceSlices that others changed and the operator restored.
 # TYPE proffer_slice_restores_total counter
@@ -431,10 +420,10 @@ func TestASliceThatMovesIsAnsweredInItsNewClass(t *testing.T) {
 	move("bronze")
 	o.awaitCaughtUp()
 	awaitAnswer(t, slice, "Accepted Capped cpu=4")
-	o.eventually(func() string { return cmp.Diff(int64(0), o.offered("oslo")["silver"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(0), o.offered("oslo")["silver"]["cpu"]) })
 	kubetest.Remove(t, other)
 	move("default")
-	o.eventually(func() string { return cmp.Diff(int64(4000), o.offered("oslo")["silver"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(4000), o.offered("oslo")["silver"]["cpu"]) })
 	// Liqo grants the full request.
 	kubetest.Edit(t, slice, func(o client.Object) {
 		overwrite(o, "Accepted", "ResourceSliceResourcesAccepted", map[string]any{"cpu": "64"})
@@ -473,7 +462,7 @@ func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
 	}
 	granted := func(i int) {
 		t.Helper()
-		kubetest.Eventually(t, func() string {
+		test.Eventually(t, func() string {
 			message, want := answerOf(t, slice).message, "granted by policy "+class(i)+", "
 			return cmp.Diff(want, message[:min(len(want), len(message))])
 		})
@@ -490,7 +479,7 @@ func TestASliceThatLeavesPodsInTooManyClassesIsGrantedNoMore(t *testing.T) {
 	for _, pod := range pods {
 		kubetest.Remove(t, pod)
 	}
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		var list v1alpha1.GrantList
 		if err := kubetest.API(t).List(t.Context(), &list, client.InNamespace(namespaceOf(nil))); err != nil {
 			return err.Error()
@@ -589,7 +578,7 @@ func TestACordonStopsRaisesAndADrainIsLeftToLiqo(t *testing.T) {
 	awaitAnswer(t, fresh, "Accepted Incomplete cpu=1")
 
 	rome.setCondition("Drained")
-	o.eventually(func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
 	// The operator leaves Liqo's answer alone.
 	kubetest.Edit(t, slice, func(o client.Object) {
 		overwrite(o, "Denied", "ResourceSliceResourcesDenied", nil)
@@ -608,7 +597,7 @@ func TestASliceThatFailsAGateIsNotAnswered(t *testing.T) {
 	rome := newTenancy(t, "rome")
 	remains := func(want int64) {
 		t.Helper()
-		o.eventually(func() string { return cmp.Diff(want, o.offered("nobody")["gold"]["cpu"]) })
+		test.Eventually(o.t, func() string { return cmp.Diff(want, o.offered("nobody")["gold"]["cpu"]) })
 	}
 
 	t.Run("a class that no policy serves", func(t *testing.T) {

@@ -20,6 +20,7 @@ import (
 
 	served "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // accountWith returns a token of a new ServiceAccount that may send these requests, as in
@@ -149,7 +150,7 @@ func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
 		{"nobody", "GET", "/ui/", 401, "<h1>Unauthorized</h1>"},
 		{"invalid", "GET", "/ui/", 500, "<h1>Internal Server Error</h1>"},
 	} {
-		kubetest.Eventually(t, func() string {
+		test.Eventually(t, func() string {
 			r := httptest.NewRequest(tc.method, tc.path, strings.NewReader("policy=a"))
 			if tc.method == http.MethodGet {
 				r = httptest.NewRequest(tc.method, tc.path, nil)

@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/outside"
+	"proffer.dev/proffer/test"
 )
 
 // While no operator runs, a Tenant is drained, another one is removed, and a consumer's RoleBinding is
@@ -56,7 +57,7 @@ func TestWhatAKilledOperatorLeftIsCorrectedAlsoByTwoAtOnce(t *testing.T) {
 	}
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4"})
 	awaitBindings(t, "liqo-tenant-rome")
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(&binding), &binding); err != nil {
 			return err.Error()
 		}
@@ -114,7 +115,7 @@ func TestNothingElseIsServedToStrangers(t *testing.T) {
 		{"GET", "http://other.example/offers", "", 404},
 	} {
 		// The API server's authorizer may not know the role yet.
-		kubetest.Eventually(t, func() string {
+		test.Eventually(t, func() string {
 			header := "Host: a\r\nConnection: close\r\n"
 			if tc.token != "" {
 				header += "X-Proffer-Token: " + tc.token + "\r\n"

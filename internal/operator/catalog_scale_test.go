@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
+	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"golang.org/x/sync/errgroup"
@@ -31,6 +31,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // The catalog is written for so many consumers, and so many of its objects a second. Their proportion
@@ -185,7 +186,7 @@ func awaitNewest(t *testing.T, w *catalog.Writer, api client.Client, b *bench) {
 	if len(want) != scaleConsumers*scaleClasses {
 		t.Fatalf("the catalog has %d entries", len(want))
 	}
-	gomega.NewWithT(t).Eventually(func() string {
+	test.EventuallyWithin(t, scaleNewest(), func() string {
 		if waiting := sumOf(t, w, "proffer_catalog_objects", "state", "waiting"); waiting > 0 {
 			return fmt.Sprintf("%.0f objects wait", waiting)
 		}
@@ -198,14 +199,13 @@ func awaitNewest(t *testing.T, w *catalog.Writer, api client.Client, b *bench) {
 			return fmt.Sprintf("%d Offers exist, want %d", len(got), len(want))
 		}
 		return ""
-	}).WithTimeout(scaleNewest()).WithPolling(100 * time.Millisecond).Should(gomega.BeEmpty())
+	})
 }
 
 // awaitMetric waits until this many objects have the state.
 func awaitMetric(t *testing.T, w *catalog.Writer, state string, want float64, limit time.Duration) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(func() float64 { return sumOf(t, w, "proffer_catalog_objects", "state", state) }).
-		WithTimeout(limit).WithPolling(100 * time.Millisecond).Should(gomega.Equal(want))
+	test.EventuallyWithin(t, limit, func() string { return cmp.Diff(want, sumOf(t, w, "proffer_catalog_objects", "state", state)) })
 }
 
 func writesOf(t *testing.T, w *catalog.Writer) float64 {

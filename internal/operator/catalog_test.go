@@ -25,6 +25,7 @@ import (
 	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // publishing has the operator publish the catalog, with the subjects of these templates.
@@ -167,9 +168,7 @@ func newTenant(t *testing.T, namespace, consumer string) *unstructured.Unstructu
 
 func newTenantIn(t *testing.T, namespace, name, consumer string) *unstructured.Unstructured {
 	t.Helper()
-	tenant := kubetest.Tenant(t, name, consumer, nil)
-	tenant.SetNamespace(namespace)
-	return kubetest.Create(t, tenant)
+	return kubetest.Create(t, kubetest.Tenant(t, namespace, name, consumer, nil))
 }
 
 // offersIn is offersOf the control plane of all tests.
@@ -196,14 +195,14 @@ func offersOf(t testing.TB, api client.Client) map[string]string {
 // awaitOffersIn waits until there are exactly these Offers.
 func awaitOffersIn(t *testing.T, want map[string]string) {
 	t.Helper()
-	kubetest.Eventually(t, func() string { return cmp.Diff(want, offersIn(t)) })
+	test.Eventually(t, func() string { return cmp.Diff(want, offersIn(t)) })
 }
 
 // awaitBindings waits until the namespaces with a RoleBinding of ours are these.
 func awaitBindings(t *testing.T, want ...string) {
 	t.Helper()
 	api := rbac(t)
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		var all rbacv1.RoleBindingList
 		if err := api.List(t.Context(), &all); err != nil {
 			return err.Error()
@@ -339,7 +338,7 @@ func TestWhatIsNotOursIsReportedAndKept(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("silver", kubetest.Fixed("cpu", "2"), inClass("silver")))
 	launchOperator(t, config, publishing(t, DefaultOffersQPS))
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "0", "liqo-tenant-rome/silver": "2"})
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		var events eventsv1.EventList
 		if err := api.List(t.Context(), &events, client.InNamespace("liqo-tenant-rome")); err != nil {
 			return err.Error()
@@ -360,7 +359,7 @@ func TestWhatIsNotOursIsReportedAndKept(t *testing.T) {
 		}
 	}
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4", "liqo-tenant-rome/silver": "2"})
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
 			return err.Error()
 		}
@@ -399,7 +398,7 @@ func TestChangesOfOthersAreUndoneAndTheRateIsKept(t *testing.T) {
 	if err := api.Update(t.Context(), &binding); err != nil {
 		t.Fatal(err)
 	}
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(&offer), &offer); err != nil {
 			return err.Error()
 		}
@@ -431,7 +430,7 @@ func TestTenantsOfStrangersPublishNothing(t *testing.T) {
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4"})
 	awaitBindings(t, "liqo-tenant-rome")
 	api := rbac(t)
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		var events eventsv1.EventList
 		if err := api.List(t.Context(), &events); err != nil {
 			return err.Error()
@@ -453,7 +452,7 @@ func TestTheCRDIsPickedUpLaterWithoutARestart(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), inClass("gold")))
 	crd := readObjects(t, "../../config/components/catalog/crd.yaml")[0]
 	kubetest.Remove(t, crd)
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(crd), crd.DeepCopy()); err == nil {
 			return "the CRD still exists"
 		}
@@ -464,7 +463,7 @@ func TestTheCRDIsPickedUpLaterWithoutARestart(t *testing.T) {
 	if err := kubetest.API(t).Create(t.Context(), crd); err != nil {
 		t.Fatal(err)
 	}
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		var all v1alpha1.OfferList
 		if err := kubetest.API(t).List(t.Context(), &all); err != nil {
 			return err.Error()

@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // servedByProffer is the value of the entries that the operator keeps in the list.
@@ -36,7 +37,7 @@ func newServedList(t *testing.T) (list *v1alpha1.AdmissionParams, with func(*par
 // awaitList waits until the list has exactly these entries.
 func awaitList(t *testing.T, list *v1alpha1.AdmissionParams, want map[string]string) {
 	t.Helper()
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		var now v1alpha1.AdmissionParams
 		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(list), &now); err != nil {
 			return err.Error()
@@ -103,7 +104,7 @@ func TestOnlyTheLeaderWritesTheList(t *testing.T) {
 	}
 	o := startOperator(t, listing)
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "1"), inClass("gold")))
-	o.eventually(func() string { return cmp.Diff(int64(1000), o.offered("rome")["gold"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(1000), o.offered("rome")["gold"]["cpu"]) })
 	awaitList(t, list, nil)
 
 	lease.Spec.HolderIdentity = new("")

@@ -42,7 +42,7 @@ func TestCRDsOfLiqoInstalledLaterArePickedUpWithoutARestart(t *testing.T) {
 	o.awaitOfferOf("32f0b45b-5c06-4cc4-84b6-03a323ffc93d", "cpu", 8000)
 
 	kubetest.Install(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
-	kubetest.Create(t, kubetest.Tenant(t, "paris", "paris", gold))
+	kubetest.Create(t, kubetest.Tenant(t, metav1.NamespaceDefault, "paris", "paris", gold))
 	o.awaitOfferOf("paris", "cpu", 8000)
 
 	// The labels of a consumer change.

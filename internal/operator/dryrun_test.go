@@ -11,6 +11,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 func equalLists(a, b corev1.ResourceList) bool { return equality.Semantic.DeepEqual(a, b) }
@@ -53,7 +54,7 @@ func TestADryRunPredictsWhatThePolicyThenDoes(t *testing.T) {
 			if len(rehearsed.Offers) != 2 || *rehearsed.Consumers != 2 || rehearsed.Slices == nil {
 				t.Fatalf("the status of the dry run: %+v", rehearsed)
 			}
-			kubetest.Eventually(t, func() (diff string) { // A status is written at most once in 10 s.
+			test.Eventually(t, func() (diff string) { // A status is written at most once in 10 s.
 				for _, now := range statusOfPolicy(t, "standard").Offers {
 					want := &v1alpha1.PresentOffer{Policy: "standard", Offer: now.Offer, Granted: now.Granted}
 					diff += cmp.Diff(want, offerFor(rehearsed, now.ClusterID).Now, cmp.Comparer(equalLists))
@@ -67,7 +68,7 @@ func TestADryRunPredictsWhatThePolicyThenDoes(t *testing.T) {
 			}
 
 			editPolicy(t, next, func(s *v1alpha1.ResourcePolicySpec) { s.Mode = v1alpha1.ModeActive })
-			kubetest.Eventually(t, func() string {
+			test.Eventually(t, func() string {
 				s := statusOfPolicy(t, "gold-next")
 				if s.ObservedGeneration != 2 {
 					return "the edit has not been seen"

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }
@@ -31,7 +32,7 @@ func eventsOf(t *testing.T, policy string) []eventsv1.Event {
 // expectEvent waits for an Event about the object with this reason, whose note contains the words.
 func expectEvent(t *testing.T, policy, reason, words string) {
 	t.Helper()
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		var seen []string
 		for _, e := range eventsOf(t, policy) {
 			if e.Reason == reason && contains(e.Note, words) {

@@ -12,6 +12,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 func TestPodsBeyondAGrantAreAConditionAnEventAndAMetric(t *testing.T) {
@@ -28,7 +29,7 @@ func TestPodsBeyondAGrantAreAConditionAnEventAndAMetric(t *testing.T) {
 	}
 	within := func(reason, words string) {
 		t.Helper()
-		kubetest.Eventually(t, func() string {
+		test.Eventually(t, func() string {
 			c := meta.FindStatusCondition(statusOfPolicy(t, "gold").Conditions, v1alpha1.ConditionWithinGrants)
 			if c == nil || c.Reason != reason || !strings.Contains(c.Message, words) {
 				return cmp.Diff(reason+": "+words, c)

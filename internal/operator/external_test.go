@@ -23,6 +23,7 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 // fromMonitor lets a policy offer what a monitor answers.
@@ -94,14 +95,14 @@ func TestAnExternalSourceAnswersLiqoV0AndLiqoV1(t *testing.T) {
 
 	awaitAnswer(t, slice, "Accepted Capped cpu=3,memory=6Gi,pods=10")
 	want := map[string]map[string]string{"gold": {"cpu": "4", "memory": "6Gi", "pods": "20"}}
-	o.eventually(func() string { return cmp.Diff(want, read("rome")) })
+	test.Eventually(o.t, func() string { return cmp.Diff(want, read("rome")) })
 	want["gold"]["cpu"] = "1"
-	o.eventually(func() string { return cmp.Diff(want, read("oslo")) })
+	test.Eventually(o.t, func() string { return cmp.Diff(want, read("oslo")) })
 	awaitReason(t, "gold", v1alpha1.ReasonOffering)
 
 	// A resource that is no longer answered is offered as 0, and one that falls is taken back.
 	m.Offer("cpu", "2", "memory", "8Gi")
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		return cmp.Diff(map[string]map[string]string{"gold": {"cpu": "2", "memory": "6Gi", "pods": "0"}}, read("rome"))
 	})
 	awaitAnswer(t, slice, "Accepted Capped cpu=2,memory=6Gi,pods=0")
@@ -124,7 +125,7 @@ func TestALostExternalSourceIsKeptOrZeroedAndComesBack(t *testing.T) {
 	await := func(keep, zero, other capacity.Amounts) {
 		t.Helper()
 		want := map[string]capacity.Amounts{"": keep, "zero": zero, "other": other}
-		o.eventually(func() string { return cmp.Diff(want, o.offered("rome")) })
+		test.Eventually(o.t, func() string { return cmp.Diff(want, o.offered("rome")) })
 	}
 	await(full, full, capacity.Amounts{"cpu": 1000})
 
@@ -170,7 +171,7 @@ func TestNothingIsOfferedOfASourceThatHasNeverAnswered(t *testing.T) {
 		t.Errorf("rome is offered %v", gold)
 	}
 	m.Offer("cpu", "4")
-	o.eventually(func() string { return cmp.Diff(capacity.Amounts{"cpu": 4000}, o.offered("rome")["gold"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(capacity.Amounts{"cpu": 4000}, o.offered("rome")["gold"]) })
 }
 
 // A monitor that says nothing holds up the first offers of a replica for a moment, and nothing else.
@@ -210,7 +211,7 @@ func TestAnotherAddressKeepsTheLastAnswersUntilThereAreNewOnes(t *testing.T) {
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000})
 	second.Offer("cpu", "5")
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 5000})
-	o.eventually(func() string { return cmp.Diff(0, first.Subscribers()) })
+	test.Eventually(o.t, func() string { return cmp.Diff(0, first.Subscribers()) })
 }
 
 func TestADryRunShowsWhatASourceWouldOffer(t *testing.T) {
@@ -220,7 +221,7 @@ func TestADryRunShowsWhatASourceWouldOffer(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("now", kubetest.Fixed("cpu", "1"), kubetest.ForIDs("rome")))
 	o := startOperator(t)
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 1000})
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		s := statusOfPolicy(t, "next")
 		offer := offerFor(s, "rome")
 		return cmp.Diff([]string{"External", "4"}, []string{string(s.Source), offer.Offer.Cpu().String()})
@@ -270,7 +271,7 @@ func TestHostileSourcesHarmTheirPoliciesOnly(t *testing.T) {
 		editPolicy(t, other, kubetest.Fixed("cpu", cpu))
 		good.Offer("cpu", cpu)
 		want := capacity.Amounts{"cpu": int64(i+2) * 1000}
-		o.eventually(func() string {
+		test.Eventually(o.t, func() string {
 			return cmp.Diff([]capacity.Amounts{want, want}, []capacity.Amounts{o.offered("rome")[""], o.offered("rome")["good"]})
 		})
 	}
@@ -295,7 +296,7 @@ func TestAnObserverGoesByWhatIsRecordedAndAsksNoSource(t *testing.T) {
 	o.awaitOffers("rome", full)
 	awaitReason(t, "p", v1alpha1.ReasonOffering)
 	o.stop()
-	o.eventually(func() string { return cmp.Diff(0, m.Subscribers()) })
+	test.Eventually(o.t, func() string { return cmp.Diff(0, m.Subscribers()) })
 	before := m.Reads()
 	snapshot, _ := observe(t)
 	if diff := cmp.Diff(full, amountsOf(snapshot)["rome"][""]); diff != "" {
@@ -328,12 +329,12 @@ func TestAnExternalSourceIsToldOnceThatAConsumerIsGone(t *testing.T) {
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000})
 	o.awaitOffers("oslo", capacity.Amounts{"cpu": 1000})
 	kubetest.Remove(t, rome)
-	kubetest.Eventually(t, func() string { return cmp.Diff([]string{"rome"}, m.Removals()) })
+	test.Eventually(t, func() string { return cmp.Diff([]string{"rome"}, m.Removals()) })
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 0})
 
 	// It comes back and leaves again.
 	rome = kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", nil))
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000})
 	kubetest.Remove(t, rome)
-	kubetest.Eventually(t, func() string { return cmp.Diff([]string{"rome", "rome"}, m.Removals()) })
+	test.Eventually(t, func() string { return cmp.Diff([]string{"rome", "rome"}, m.Removals()) })
 }

@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // Each test of this file covers one fault of the plugins that Proffer replaces (fixed-resources,
@@ -263,7 +264,7 @@ func TestFault_AnExtendedResourceThatAppearsLaterIsNeverOffered(t *testing.T) {
 	o.awaitOfferOf("rome", "nvidia.com/gpu", 1)
 	// A resource that disappears is withdrawn with an explicit 0.
 	editNodeStatus(t, n, func(n *corev1.Node) { n.Status.Allocatable = nodestest.List("cpu", "8") })
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		v, named := o.offered("rome")[""]["nvidia.com/gpu"]
 		return cmp.Diff([]any{int64(0), true}, []any{v, named})
 	})

@@ -11,6 +11,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 func TestAFilterChoosesNodes(t *testing.T) {
@@ -36,7 +37,7 @@ func TestAFilterChoosesNodes(t *testing.T) {
 	}
 
 	editPolicy(t, p, filtered("node.labels.pool == 'gold'"))
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		c := awaitReason(t, "p", v1alpha1.ReasonNoNodes)
 		if want := "big (left out by the filter, which fails on it: no such key: pool)"; !contains(c.Message, want) {
 			return c.Message

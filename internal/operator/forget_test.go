@@ -14,6 +14,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // seriesOf returns the number of consumers and the classes, sorted, that metrics have.
@@ -52,16 +53,16 @@ func TestPeersThatComeAndGoAfterAPolicyIsDeletedLeaveNothing(t *testing.T) {
 	trial := kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("cpu", "1", "memory", "1Gi"), inClass("trial")))
 	kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", nil))
 	o := startOperator(t, func(p *parts) { p.metrics = metrics })
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		return cmp.Diff(capacity.Amounts{"cpu": 1000, "memory": gib}, o.offered("rome")["trial"])
 	})
 	kubetest.Remove(t, trial)
 	zeros := capacity.Amounts{"cpu": 0, "memory": 0}
-	o.eventually(func() string { return cmp.Diff(zeros, o.offered("rome")["trial"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(zeros, o.offered("rome")["trial"]) })
 
 	awaitKnown := func(want int) {
 		t.Helper()
-		o.eventually(func() string { return cmp.Diff(want, len(consumerIDs(o.table.Current()))) })
+		test.Eventually(o.t, func() string { return cmp.Diff(want, len(consumerIDs(o.table.Current()))) })
 	}
 	const peers = 200
 	var objects []client.Object
@@ -101,10 +102,10 @@ func TestARestartOffersTheSameAfterAPolicyIsDeleted(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("silver", kubetest.Fixed("cpu", "2", "memory", "2Gi"), inClass("silver")))
 	trial := kubetest.Create(t, kubetest.Policy("trial", kubetest.Fixed("cpu", "4", "memory", "1Gi"), inClass("trial"), kubetest.ForIDs("lima", "rome")))
 	o := startOperator(t)
-	o.eventually(func() string { return cmp.Diff(int64(4000), o.offered("lima")["trial"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(4000), o.offered("lima")["trial"]["cpu"]) })
 	kubetest.Remove(t, trial)
-	o.eventually(func() string { return cmp.Diff(int64(2000), o.offered("lima")["trial"]["cpu"]) })
-	kubetest.Eventually(t, func() string {
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(2000), o.offered("lima")["trial"]["cpu"]) })
+	test.Eventually(t, func() string {
 		object := offeredRecord(nil)
 		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
 			return err.Error()

@@ -13,6 +13,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // An admin's upgrade: a policy is stored and in force under older rules, the operator is replaced,
@@ -81,7 +82,7 @@ func TestAMisspeltNameIsForgottenAsTheDocsSay(t *testing.T) {
 	})
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 2000, "example.com/gpu": 1, "example.com/gpuu": 0})
 	awaitRecord(t, map[string][]string{"": {"cpu", "example.com/gpu", "example.com/gpuu"}})
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "example.com/gpu", "example.com/gpuu"},
 			statusOfPolicy(t, "p").OfferedResources)
 	})

@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // methods counts the requests that are sent with a configuration, by method.
@@ -38,7 +39,7 @@ func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { retur
 
 func observe(t *testing.T) (*table.Snapshot, *capacity.Copy) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), kubetest.WaitTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), test.Timeout)
 	defer cancel()
 	sent := methods{count: map[string]int{}}
 	config := rest.CopyConfig(kubetest.Cluster(t).Config)
@@ -74,7 +75,7 @@ func TestAnObserverSeesWhatTheLeaderPublishesAndWritesNothing(t *testing.T) {
 	}
 
 	o.stop()
-	kubetest.Eventually(t, func() string { // The ended leader has left its grants on record.
+	test.Eventually(t, func() string { // The ended leader has left its grants on record.
 		alone, _ := observe(t)
 		return cmp.Diff(amountsOf(published), amountsOf(alone))
 	})

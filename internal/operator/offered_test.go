@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // offeredRecord returns the ConfigMap in which an operator records the offered resources, without
@@ -45,7 +46,7 @@ func recordedNow(t *testing.T) (names map[string][]string, version string) {
 // awaitRecord waits until the record has exactly this content.
 func awaitRecord(t *testing.T, want map[string][]string) {
 	t.Helper()
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		got, _ := recordedNow(t)
 		return cmp.Diff(want, got)
 	})
@@ -59,7 +60,7 @@ func TestAPolicyDeletedWithoutAnOperatorIsWithdrawnByZeros(t *testing.T) {
 	kubetest.Create(t, nodestest.Pod("of-the-last",
 		"n", nodestest.List("cpu", "1"), nodestest.PodLabel(originLabel, string(ids[len(ids)-1]))))
 	o := startOperator(t)
-	o.eventually(func() string { return cmp.Diff(int64(2000), o.offered(string(ids[0]))["gold"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(2000), o.offered(string(ids[0]))["gold"]["cpu"]) })
 	awaitConsumers(t, "p", len(ids))
 	awaitRecord(t, map[string][]string{"gold": {"cpu", "memory", "pods"}})
 	o.stop()
@@ -140,7 +141,7 @@ func TestACorruptRecordIsRewritten(t *testing.T) {
 	kubetest.Create(t, corrupt)
 	kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "1")))
 	startOperator(t)
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		now := offeredRecord(nil)
 		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(now), now); err != nil {
 			return err.Error()

@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 const gib = 1 << 30
@@ -72,7 +73,7 @@ func TestOfTwoPoliciesOfEqualPriorityTheOldestThenTheFirstByNameDecides(t *testi
 	// Creation times have whole seconds: these two policies are most likely equally old; if not,
 	// the first one is older.
 	kubetest.Create(t, kubetest.Policy("b-older", kubetest.Fixed("cpu", "1")))
-	kubetest.Eventually(t, func() string { // Wait for the next second of the API server's clock.
+	test.Eventually(t, func() string { // Wait for the next second of the API server's clock.
 		probe := &corev1.ConfigMap{
 			ObjectMeta: metav1.ObjectMeta{GenerateName: "probe-", Namespace: metav1.NamespaceDefault},
 		}
@@ -175,11 +176,11 @@ func TestAReadCreatesNoConsumer(t *testing.T) {
 		editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
 			s.Offer.Fixed = kubetest.Quantities("cpu", cpu, "memory", "1Gi", "pods", "1")
 		})
-		o.eventually(func() string {
+		test.Eventually(o.t, func() string {
 			want := resource.MustParse(cpu)
 			return cmp.Diff(want.MilliValue(), o.offered("made-up-0000")[""]["cpu"])
 		})
-		o.eventually(func() string {
+		test.Eventually(o.t, func() string {
 			return cmp.Diff(p.Generation, statusOfPolicy(t, "p").ObservedGeneration)
 		})
 	}

@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // operator is a running operator: everything in this package, against the API server.
@@ -43,7 +44,7 @@ func startOperator(t *testing.T, with ...func(*parts)) *operator {
 	o := launchOperator(t, kubetest.Cluster(t).Config, with...)
 	select {
 	case <-o.table.Ready():
-	case <-time.After(kubetest.WaitTimeout):
+	case <-time.After(test.Timeout):
 		t.Fatal("no offers were published in time")
 	}
 	return o
@@ -100,20 +101,20 @@ func (o *operator) offered(id string) map[string]capacity.Amounts {
 // awaitOffers waits until the consumer is offered exactly this in the unnamed class.
 func (o *operator) awaitOffers(id string, want capacity.Amounts) {
 	o.t.Helper()
-	o.eventually(func() string { return cmp.Diff(want, o.offered(id)[""]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(want, o.offered(id)[""]) })
 }
 
 // awaitOfferOf waits until the consumer is offered this amount of one resource in the unnamed
 // class.
 func (o *operator) awaitOfferOf(id, resource string, want int64) {
 	o.t.Helper()
-	o.eventually(func() string { return cmp.Diff(want, o.offered(id)[""][resource]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(want, o.offered(id)[""][resource]) })
 }
 
 // awaitNoOffers waits until every amount that the consumer is offered, in any class, is 0.
 func (o *operator) awaitNoOffers(id string) {
 	o.t.Helper()
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		left := o.offered(id)
 		for _, amounts := range left {
 			maps.DeleteFunc(amounts, func(_ string, v int64) bool { return v == 0 })
@@ -122,8 +123,6 @@ func (o *operator) awaitNoOffers(id string) {
 		return cmp.Diff(map[string]capacity.Amounts{}, left)
 	})
 }
-
-func (o *operator) eventually(diff func() string) { o.t.Helper(); kubetest.Eventually(o.t, diff) }
 
 // awaitCaughtUp waits until every node, pod and policy that was written before the call has been
 // evaluated. It creates a mark of each kind and waits for their effect: one watch delivers its
@@ -137,7 +136,7 @@ func (o *operator) awaitCaughtUp() {
 	kubetest.Create(o.t, nodestest.Pod(name, name, nodestest.List("cpu", "250m")))
 	kubetest.Create(o.t, kubetest.Policy(name, kubetest.Selecting(kubetest.Matching(map[string]string{"mark": name})),
 		func(s *v1alpha1.ResourcePolicySpec) { s.Class = name }))
-	o.eventually(func() string { return cmp.Diff(int64(750), o.offered("nobody")[name]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(750), o.offered("nobody")[name]["cpu"]) })
 }
 
 func lower(s string) string {
@@ -184,7 +183,7 @@ func statusOfPolicy(t *testing.T, name string) v1alpha1.ResourcePolicyStatus {
 func awaitReason(t *testing.T, name, reason string) metav1.Condition {
 	t.Helper()
 	var found metav1.Condition
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		c := meta.FindStatusCondition(statusOfPolicy(t, name).Conditions, v1alpha1.ConditionReady)
 		if c == nil {
 			return "no condition"

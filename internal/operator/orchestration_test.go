@@ -12,6 +12,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // The operator has only the rights of the default manifests and of the component.
@@ -46,7 +47,7 @@ func TestTheOperatorSendsPodsOnWithTheComponent(t *testing.T) {
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("offloading.liqo.io/v1beta1")
 	u.SetKind("NamespaceOffloading")
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		err := kubetest.API(t).Get(t.Context(), client.ObjectKey{Namespace: "team-lima", Name: "offloading"}, u)
 		if err != nil {
 			return err.Error()

@@ -6,12 +6,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/onsi/gomega"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // outage is the duration of the outage.
@@ -49,13 +49,13 @@ func TestOffersSurviveAnOutageOfTheAPIServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	// During the outage, readers get the last offers.
-	gomega.NewWithT(t).Consistently(func() error {
+	test.Consistently(t, outage, func() error {
 		entry, err := o.table.Lookup(t.Context(), "rome")
 		if err == nil && !entry.SameAmounts(before.Default) { // rome is not a known consumer.
 			err = errors.New("the outage changed an offer")
 		}
 		return err
-	}).WithTimeout(outage).WithPolling(100 * time.Millisecond).Should(gomega.Succeed())
+	})
 	if err := kubetest.Cluster(t).StartAPIServer(); err != nil {
 		t.Fatal(err)
 	}
@@ -64,6 +64,6 @@ func TestOffersSurviveAnOutageOfTheAPIServer(t *testing.T) {
 	link.restore()
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("memory", "1Gi") })
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 1500, "memory": gib, "pods": 8})
-	o.eventually(func() string { return cmp.Diff(int64(1500), o.offered("oslo")[""]["cpu"]) })
-	kubetest.Eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(1500), o.offered("oslo")[""]["cpu"]) })
+	test.Eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
 }

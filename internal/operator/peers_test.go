@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // ofPeers lets a policy offer what peers give.
@@ -91,11 +92,11 @@ func TestABrokerResellsWhatPeersGive(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("own", inClass("own")))
 
 	o := startOperator(t)
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		return cmp.Diff([]int64{8000, 5000, 64000},
 			[]int64{o.offered("oslo")["gold"]["cpu"], o.offered("rome")["gold"]["cpu"], o.offered("rome")["own"]["cpu"]})
 	})
-	kubetest.Eventually(t, func() string { return cmp.Diff(v1alpha1.SourcePeers, statusOfPolicy(t, "resale").Source) })
+	test.Eventually(t, func() string { return cmp.Diff(v1alpha1.SourcePeers, statusOfPolicy(t, "resale").Source) })
 
 	// Rome is not granted what it gives itself.
 	own := rome.ask("s", nodestest.List("cpu", "20", "memory", "1Gi", "pods", "1"))
@@ -104,7 +105,7 @@ func TestABrokerResellsWhatPeersGive(t *testing.T) {
 		NodeLabels:   map[string]string{"proffer.dev/depth": "1"},
 		NodeSelector: map[string]string{"liqo.io/type": "virtual-node"},
 	}
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		got := answerOf(t, own).ResourceSliceStatus
 		return cmp.Diff(want, authv1beta1.ResourceSliceStatus{NodeLabels: got.NodeLabels, NodeSelector: got.NodeSelector}, cmpopts.EquateEmpty())
 	})
@@ -118,8 +119,8 @@ func TestABrokerResellsWhatPeersGive(t *testing.T) {
 
 	// Liqo cordons a node before it drains it.
 	kubetest.Edit(t, ofRome, func(n client.Object) { n.(*corev1.Node).Spec.Unschedulable = true }, kubetest.WriteSpec)
-	o.eventually(func() string { return cmp.Diff(int64(0), o.offered("lima")["gold"]["cpu"]) })
-	kubetest.Eventually(t, func() string {
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(0), o.offered("lima")["gold"]["cpu"]) })
+	test.Eventually(t, func() string {
 		s := statusOfPolicy(t, "resale")
 		return cmp.Diff("2", s.Capacity.Cpu().String())
 	})

@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // newPlacements returns the operator's list of placements, in the namespace of a Lease of its own.
@@ -151,7 +152,7 @@ func TestASliceThatCannotBeListedIsNotAnswered(t *testing.T) {
 
 	mine := rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi"))
 	// The decision is made, but not written.
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		for s := range o.table.Current().Slices.All {
 			if s.Name == "mine" && s.Accepted() {
 				return ""
@@ -182,7 +183,7 @@ func noMoreParams(t *testing.T, list *v1alpha1.AdmissionParams) (lift func()) {
 	kubetest.Edit(t, quota, func(o client.Object) {
 		o.(*corev1.ResourceQuota).Status = corev1.ResourceQuotaStatus{Hard: nodestest.List(count, "0"), Used: nodestest.List(count, "0")}
 	}, kubetest.WriteStatus)
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		err := kubetest.API(t).Create(t.Context(), list.DeepCopy(), client.DryRunAll)
 		if !apierrors.IsForbidden(err) {
 			return fmt.Sprintf("creating the list: %v, want forbidden", err)
@@ -231,7 +232,7 @@ func TestNamespacesOfConsumersAreRaisedToTheLevel(t *testing.T) {
 		return now.Labels[enforce]
 	}
 	for _, namespace := range []*corev1.Namespace{before, after} {
-		kubetest.Eventually(t, func() string { return cmp.Diff("baseline", level(namespace)) })
+		test.Eventually(t, func() string { return cmp.Diff("baseline", level(namespace)) })
 	}
 	for namespace, want := range map[*corev1.Namespace]string{tenant: "", own: "", strict: "restricted"} {
 		if got := level(namespace); got != want {
@@ -240,5 +241,5 @@ func TestNamespacesOfConsumersAreRaisedToTheLevel(t *testing.T) {
 	}
 	// A level that is lowered later is raised again.
 	kubetest.Edit(t, before, func(o client.Object) { o.SetLabels(map[string]string{id: "rome"}) }, kubetest.WriteSpec)
-	kubetest.Eventually(t, func() string { return cmp.Diff("baseline", level(before)) })
+	test.Eventually(t, func() string { return cmp.Diff("baseline", level(before)) })
 }

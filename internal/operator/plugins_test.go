@@ -26,6 +26,7 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
+	"proffer.dev/proffer/test"
 )
 
 // stubborn is a filter that admits nodes without the label "hot", and that blocks on request.
@@ -112,7 +113,7 @@ func TestPluginsDecideAndFollowAndDelayNothingWhenTheyHang(t *testing.T) {
 	})
 	diaryHas := func(want string) {
 		t.Helper()
-		kubetest.Eventually(t, func() string {
+		test.Eventually(t, func() string {
 			if got, _ := notes.cpu.Load().(string); got != want {
 				return "the diary has " + got + ", want " + want
 			}
@@ -130,7 +131,7 @@ func TestPluginsDecideAndFollowAndDelayNothingWhenTheyHang(t *testing.T) {
 	// The policy is not affected by the filter. Its offer passes the one that waits for the filter.
 	start := time.Now()
 	kubetest.Create(t, kubetest.Policy("urgent", kubetest.Fixed("cpu", "1"), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "urgent" }))
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if o.offered("rome")["urgent"] == nil {
 			return "rome is not offered the class urgent"
 		}

@@ -10,6 +10,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 // manyIDs returns more consumers than a status lists.
@@ -24,7 +25,7 @@ func manyIDs() []v1alpha1.ClusterID {
 // awaitConsumers waits until the status of a policy counts this many consumers.
 func awaitConsumers(t *testing.T, policy string, consumers int) {
 	t.Helper()
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if now := statusOfPolicy(t, policy).Consumers; now == nil || int(*now) != consumers {
 			return fmt.Sprintf("the status counts %v consumers, want %d", now, consumers)
 		}
@@ -51,7 +52,7 @@ func TestARestartRemembersConsumersBeyondTheLimitOfAStatus(t *testing.T) {
 		kubetest.ForIDs(ids...), func(s *v1alpha1.ResourcePolicySpec) { s.Class = "gold" }))
 	o := startOperator(t)
 	offered := map[string]capacity.Amounts{"gold": {"cpu": 2000, "memory": gib, "pods": 5}}
-	o.eventually(func() string { return cmp.Diff(offered, o.offered(string(ids[0]))) })
+	test.Eventually(o.t, func() string { return cmp.Diff(offered, o.offered(string(ids[0]))) })
 	awaitConsumers(t, "p", len(ids))
 	o.stop()
 

@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/rehearse/world"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // simulate does what POST /simulate does.
@@ -72,14 +73,14 @@ func TestASimulationSaysWhatTheEditThenDoes(t *testing.T) {
 				}
 			}
 			editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) { *s = next.Spec })
-			kubetest.Eventually(t, func() string {
+			test.Eventually(t, func() string {
 				got := map[string]corev1.ResourceList{}
 				for name, s := range slices {
 					got[name] = answerOf(t, s).Resources
 				}
 				return cmp.Diff(want, got, cmp.Comparer(equalLists))
 			})
-			o.eventually(func() string {
+			test.Eventually(o.t, func() string {
 				got, wanted := map[string]int64{}, map[string]int64{}
 				for _, c := range said.Offers {
 					id := c.Consumer

@@ -13,6 +13,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
@@ -44,7 +45,7 @@ func TestStatusFollowsThePolicyAndTheCapacity(t *testing.T) {
 
 	// An edit is written at once. A mere change of capacity would wait for up to 10 s.
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "2") })
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		s := statusOfPolicy(t, "p")
 		return cmp.Diff(int64(2), s.ObservedGeneration) + cmp.Diff(int64(2000), s.Offers[0].Offer.Cpu().MilliValue())
 	})
@@ -78,7 +79,7 @@ func TestAResourceOfferedByAnEarlierProcessIsTakenBackByAnExplicitZero(t *testin
 	})
 	second := startOperator(t)
 	second.awaitOffers("rome", capacity.Amounts{"cpu": 1000, "memory": gib, "pods": 1, "nvidia.com/gpu": 0})
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		return cmp.Diff([]v1alpha1.ResourceName{"cpu", "memory", "nvidia.com/gpu", "pods"},
 			statusOfPolicy(t, "p").OfferedResources)
 	})
@@ -93,18 +94,18 @@ func TestAPolicyEditedWithoutAnOperatorWithdrawsEarlierOffers(t *testing.T) {
 		kubetest.Fixed("cpu", "4", "memory", "4Gi", "pods", "5"), kubetest.ForIDs("oslo", "rome"), gold))
 	first := startOperator(t)
 	awaitReason(t, "p", v1alpha1.ReasonOffering)
-	kubetest.Eventually(t, func() string { return cmp.Diff("gold", statusOfPolicy(t, "p").Class) })
+	test.Eventually(t, func() string { return cmp.Diff("gold", statusOfPolicy(t, "p").Class) })
 	first.stop()
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Class, s.Consumers.ClusterIDs = "silver", []v1alpha1.ClusterID{"lima"}
 	})
 	second := startOperator(t)
-	second.eventually(func() string {
+	test.Eventually(second.t, func() string {
 		want := map[string]capacity.Amounts{"gold": {"cpu": 0, "memory": 0, "pods": 0}}
 		return cmp.Diff(want, second.offered("rome"))
 	})
-	second.eventually(func() string {
+	test.Eventually(second.t, func() string {
 		want := map[string]capacity.Amounts{"gold": {"cpu": 2000, "memory": gib, "pods": 1}}
 		return cmp.Diff(want, second.offered("oslo"))
 	})
@@ -127,7 +128,7 @@ func TestAPolicyThatEvictsEmitsAWarning(t *testing.T) {
 	})
 	o.awaitOfferOf("rome", "cpu", 2000)
 	expectEvent(t, "p", "Held", "rome")
-	kubetest.Eventually(t, func() string { return cmp.Diff(true, statusOfPolicy(t, "p").Offers[0].Held) })
+	test.Eventually(t, func() string { return cmp.Diff(true, statusOfPolicy(t, "p").Offers[0].Held) })
 
 	editPolicy(t, p, func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict })
 	o.awaitOfferOf("rome", "cpu", 0)
@@ -160,7 +161,7 @@ func TestOnlyTheLeaderWritesAndEveryReplicaServes(t *testing.T) {
 	})
 	leader.awaitOfferOf("rome", "cpu", 2000)
 	follower.awaitOfferOf("rome", "cpu", 2000)
-	kubetest.Eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
+	test.Eventually(t, func() string { return cmp.Diff(int64(2), statusOfPolicy(t, "p").ObservedGeneration) })
 	version := resourceVersion(t, "p")
 	leader.stop()
 

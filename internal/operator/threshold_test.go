@@ -11,6 +11,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 func withThreshold(s *v1alpha1.ResourcePolicySpec) { s.UpdateThresholdPercent = new(int32(5)) }
@@ -27,7 +28,7 @@ func TestADipBelowTheThresholdChangesNoAnswerAndNoOffer(t *testing.T) {
 	awaitAnswer(t, first, "Accepted Incomplete cpu=70")
 	last := rome.ask("last", nodestest.List("cpu", "50"))
 	awaitAnswer(t, last, "Accepted Capped cpu=30")
-	o.eventually(func() string { return cmp.Diff(int64(100_000), o.offered("rome")["gold"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(100_000), o.offered("rome")["gold"]["cpu"]) })
 	version := func(s *unstructured.Unstructured) string {
 		u := s.DeepCopy()
 		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(s), u); err != nil {
@@ -56,5 +57,5 @@ func TestADipBelowTheThresholdChangesNoAnswerAndNoOffer(t *testing.T) {
 
 	kubetest.Create(t, nodestest.Pod("large", "gold-1", nodestest.List("cpu", "20")))
 	awaitAnswer(t, last, "Accepted Capped cpu=10")
-	o.eventually(func() string { return cmp.Diff(int64(80_000), o.offered("rome")["gold"]["cpu"]) })
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(80_000), o.offered("rome")["gold"]["cpu"]) })
 }

@@ -25,6 +25,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/outside"
+	"proffer.dev/proffer/test"
 )
 
 // togglers are what a broker serves, with the rights of the default manifests and of the component, and
@@ -123,7 +124,7 @@ func (l *togglers) ask(handler, caller, method, path, body string) *httptest.Res
 // await waits until the API server knows the roles, and the answer has this code and text.
 func (l *togglers) await(handler, caller, method, path, body string, code int, want string) {
 	l.t.Helper()
-	kubetest.Eventually(l.t, func() string {
+	test.Eventually(l.t, func() string {
 		w := l.ask(handler, caller, method, path, body)
 		if w.Code != code || !strings.Contains(w.Body.String(), want) {
 			return fmt.Sprintf("%s, %s: %s %s: %d %s, want %d %s", handler, caller, method, path, w.Code, w.Body, code, want)

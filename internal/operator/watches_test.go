@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kube/watchage"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // watchRequests records the URL of every watch request.
@@ -81,12 +82,12 @@ func TestTheAgeOfEveryWatchIsReportedWhileItIsOpen(t *testing.T) {
 		"customresourcedefinitions.apiextensions.k8s.io",
 		"resourcepolicies.proffer.dev",
 	}
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		return missing(watched(t, watches), append(builtin, tenants, "admissionparams.proffer.dev")...)
 	})
 
 	uninstall()
-	o.eventually(func() string {
+	test.Eventually(o.t, func() string {
 		if slices.Contains(watched(t, watches), tenants) {
 			return tenants + " still has an age"
 		}
@@ -104,5 +105,5 @@ func TestTheAgeOfEveryWatchIsReportedWhileItIsOpen(t *testing.T) {
 		}
 	}
 	o.stop()
-	o.eventually(func() string { return strings.Join(watched(t, watches), " ") })
+	test.Eventually(o.t, func() string { return strings.Join(watched(t, watches), " ") })
 }

@@ -13,7 +13,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
@@ -23,6 +22,9 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 // rawClient speaks HTTP/2 by hand and never enlarges a window.
@@ -177,7 +179,6 @@ func TestStreamsThatReadNothingHoldLittleMemory(t *testing.T) {
 				}
 				return all
 			}
-			g := gomega.NewWithT(t)
 			r := start(t, published(offers(0)))
 			l := r.liqo(t)
 			for id := range offers(0) {
@@ -189,21 +190,23 @@ func TestStreamsThatReadNothingHoldLittleMemory(t *testing.T) {
 			for range connections {
 				r.rawClient(t, window).subscribe(streams)
 			}
-			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
-				Should(gomega.Equal(connections*streams + 1))
+			test.Eventually(t, func() string { return cmp.Diff(connections*streams+1, r.table.Stats().Subscriptions) })
 			idle := heap()
 			for n := range int64(changes) {
 				publish(r.table, offers(n+1))
 				l.awaitNotification(t, "rome")
 			}
 			// Wait until the streams send nothing more.
-			last := uint64(0)
-			g.Eventually(func() bool {
-				now := r.table.Stats().Sent
-				still := now == last
-				last = now
-				return still
-			}, waitTimeout, "200ms").Should(gomega.BeTrue())
+			last, since := uint64(0), time.Now()
+			test.Eventually(t, func() error {
+				if now := r.table.Stats().Sent; now != last {
+					last, since = now, time.Now()
+				}
+				if time.Since(since) < 200*time.Millisecond {
+					return fmt.Errorf("%d notifications are sent, and more follow", last)
+				}
+				return nil
+			})
 			after := heap()
 			t.Logf("%d streams: %.1f MiB idle, %.1f MiB after %d changes of %d consumers",
 				connections*streams, idle-before, after-before, changes, consumers)
@@ -228,7 +231,6 @@ func TestConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 		"with a stream each": func(t *testing.T, r *running) { r.rawClient(t, 65535).subscribe(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := gomega.NewWithT(t)
 			registry := prometheus.NewRegistry()
 			r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}), func(o *Options) { o.Registerer = registry })
 			before := r.liqo(t)
@@ -250,15 +252,13 @@ func TestConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 			if got := metric(t, registry, "proffer_grpc_connections_closed_total", "connections"); got < attempts/2 {
 				t.Errorf("%v of %d connections were closed to make room, want at least half", got, attempts)
 			}
-			g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
-				Should(gomega.BeNumerically("<=", maxConnections))
+			test.Eventually(t, func() error { return r.subscriptions(0, maxConnections) })
 		})
 	}
 }
 
 func TestCallsOfAllConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 	const bound = 60.0
-	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
 	r := start(t, published(map[string]*offer.Entry{"rome": cpus(0)}), func(o *Options) { o.Registerer = registry })
 	l := r.liqo(t)
@@ -267,9 +267,8 @@ func TestCallsOfAllConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 		r.rawClient(t, 0).subscribe(maxCallsPerConnection + 50)
 	}
 	closed := func() float64 { return metric(t, registry, "proffer_grpc_connections_closed_total", "calls") }
-	g.Eventually(closed, waitTimeout).Should(gomega.BeNumerically(">=", 1))
-	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).Should(gomega.And(
-		gomega.BeNumerically("<=", maxCalls), gomega.BeNumerically(">", maxCalls-2*maxCallsPerConnection)))
+	test.Eventually(t, func() bool { return closed() < 1 })
+	test.Eventually(t, func() error { return r.subscriptions(maxCalls-2*maxCallsPerConnection+1, maxCalls) })
 	held := heap() - before
 	t.Logf("%d waiting streams: %.1f MiB", r.table.Stats().Subscriptions, held)
 	if held > bound {
@@ -282,7 +281,6 @@ func TestCallsOfAllConnectionsAreBoundedAndLiqoKeepsItsOwn(t *testing.T) {
 
 func TestACallCountsBeforeItsRequestArrives(t *testing.T) {
 	const perMethod = 3
-	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
 	r := start(t, published(nil), func(o *Options) { o.Registerer, o.ShutdownTimeout = registry, time.Second })
 	c := r.rawClient(t, 65535)
@@ -293,9 +291,9 @@ func TestACallCountsBeforeItsRequestArrives(t *testing.T) {
 		c.call(method, perMethod, func(uint32) {})
 	}
 	calls := func() float64 { return metric(t, registry, "proffer_grpc_calls", "") }
-	g.Eventually(calls, waitTimeout).Should(gomega.Equal(4.0 * perMethod))
+	test.Eventually(t, func() string { return cmp.Diff(4.0*perMethod, calls()) })
 	_ = c.Close()
-	g.Eventually(calls, waitTimeout).Should(gomega.BeZero())
+	test.Eventually(t, calls)
 }
 
 func TestAStreamBeyondTheLimitWaitsInsteadOfBeingRefused(t *testing.T) {

@@ -2,11 +2,11 @@ package resourcereader
 
 import (
 	"context"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr/testr"
-	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 // waitTimeout bounds every wait of a test. Only a failing test reaches it.
@@ -152,12 +153,23 @@ func read(ctx context.Context, c wire.ResourceReaderClient, id string) (*wire.Po
 // tries.
 func readUntilUnavailable(t *testing.T, c wire.ResourceReaderClient) {
 	t.Helper()
-	gomega.NewWithT(t).Eventually(func() codes.Code {
+	test.Eventually(t, func() error {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		_, err := read(ctx, c, "rome")
-		return status.Code(err)
-	}, waitTimeout).Should(gomega.Equal(codes.Unavailable))
+		if status.Code(err) != codes.Unavailable {
+			return fmt.Errorf("a read ends with %w", err)
+		}
+		return nil
+	})
+}
+
+// subscriptions returns an error unless the number of open streams is within these bounds.
+func (r *running) subscriptions(least, most int) error {
+	if n := r.table.Stats().Subscriptions; n < least || n > most {
+		return fmt.Errorf("%d streams are open, want %d to %d", n, least, most)
+	}
+	return nil
 }
 
 // cpus returns an entry that offers n cpus in the unnamed class.

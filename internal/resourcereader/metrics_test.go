@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -15,6 +14,7 @@ import (
 
 	"proffer.dev/proffer/internal/offer"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 // counted returns the standard gRPC counters by name and labels, including zeros.
@@ -77,7 +77,6 @@ func TestEveryMethodHasCountersFromTheStart(t *testing.T) {
 }
 
 func TestCallsAreCountedByTheirStatus(t *testing.T) {
-	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
 	broken := &offer.Entry{Offers: []*offer.Offer{nil}}
 	r := start(
@@ -142,15 +141,14 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 		started + streams: 2, received + streams: 2, sent + streams: 2,
 		handled + streams + " Unavailable": 1, handled + streams + " Internal": 1,
 	}
-	g.Eventually(func() map[string]float64 {
+	test.Eventually(t, func() string {
 		got := counted(t, registry)
 		maps.DeleteFunc(got, func(_ string, n float64) bool { return n == 0 })
-		return got
-	}, waitTimeout).Should(gomega.Equal(want))
+		return cmp.Diff(want, got)
+	})
 }
 
 func TestTheFlatFormIsCountedUnderTheCalledNames(t *testing.T) {
-	g := gomega.NewWithT(t)
 	registry := prometheus.NewRegistry()
 	r := start(
 		t,
@@ -162,12 +160,13 @@ func TestTheFlatFormIsCountedUnderTheCalledNames(t *testing.T) {
 		t.Fatal(err)
 	}
 	subscribed(t, r.client(t))
-	g.Eventually(func() map[string]float64 {
-		got := counted(t, registry)
-		maps.DeleteFunc(got, func(name string, n float64) bool { return n == 0 || !strings.HasPrefix(name, "started_total") })
-		return got
-	}, waitTimeout).Should(gomega.Equal(map[string]float64{
+	want := map[string]float64{
 		"started_total unary resource_reader ReadResources":     1,
 		"started_total server_stream resource_reader Subscribe": 1,
-	}))
+	}
+	test.Eventually(t, func() string {
+		got := counted(t, registry)
+		maps.DeleteFunc(got, func(name string, n float64) bool { return n == 0 || !strings.HasPrefix(name, "started_total") })
+		return cmp.Diff(want, got)
+	})
 }

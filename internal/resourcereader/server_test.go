@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -21,10 +20,10 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 func TestHealthFollowsTheServersLife(t *testing.T) {
-	g := gomega.NewWithT(t)
 	r := start(t, table.New())
 	for _, service := range []string{"", "resource_reader"} {
 		stream, err := healthv1.NewHealthClient(r.dial(t)).Watch(timeout(t), &healthv1.HealthCheckRequest{Service: service})
@@ -39,10 +38,13 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 	publish(r.table, nil)
 	checks := healthv1.NewHealthClient(r.dial(t))
 	for _, service := range []string{"", "resource_reader"} {
-		g.Eventually(func() (healthv1.HealthCheckResponse_ServingStatus, error) {
+		test.Eventually(t, func() error {
 			answer, err := checks.Check(timeout(t), &healthv1.HealthCheckRequest{Service: service})
-			return answer.GetStatus(), err
-		}, waitTimeout).Should(gomega.Equal(healthv1.HealthCheckResponse_SERVING))
+			if err == nil && answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+				err = errors.New(answer.GetStatus().String())
+			}
+			return err
+		})
 	}
 	watch, err := checks.Watch(timeout(t), &healthv1.HealthCheckRequest{})
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
@@ -18,6 +17,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 func TestAReadAfterANotificationSeesTheChange(t *testing.T) {
@@ -143,7 +143,6 @@ func TestAStreamThatStopsReadingDelaysNeitherPublishingNorTheOthers(t *testing.T
 }
 
 func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
-	g := gomega.NewWithT(t)
 	goroutines := runtime.NumGoroutine()
 	const streams = 1000
 	r := start(t, published(nil))
@@ -207,13 +206,17 @@ func TestAThousandStreamsComeAndGoWhileOffersChange(t *testing.T) {
 	if last < streams/4 {
 		t.Errorf("only %d streams lasted to the end, want at least a quarter", last)
 	}
-	g.Eventually(func() int { return r.table.Stats().Subscriptions }, waitTimeout).
-		Should(gomega.BeZero(), "subscriptions left over")
+	test.Eventually(t, func() error { return r.subscriptions(0, 0) })
 	r.shutdownNow(t)
 	for _, conn := range conns {
 		_ = conn.Close()
 	}
-	g.Eventually(runtime.NumGoroutine, waitTimeout).Should(gomega.BeNumerically("<=", goroutines), "goroutines left over")
+	test.Eventually(t, func() error {
+		if n := runtime.NumGoroutine(); n > goroutines {
+			return fmt.Errorf("%d goroutines are left over", n-goroutines)
+		}
+		return nil
+	})
 }
 
 // singleSender is a stream that counts overlapping calls of SendMsg, which gRPC forbids.

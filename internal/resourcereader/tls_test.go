@@ -10,6 +10,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"math/big"
 	"net"
 	"os"
@@ -18,7 +19,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 // authority signs certificates.
@@ -172,7 +173,6 @@ func TestMutualTLSServesOnlyClientsOfTheClientCA(t *testing.T) {
 }
 
 func TestTLSFilesAreReloadedAndConnectionsStayOpen(t *testing.T) {
-	g := gomega.NewWithT(t)
 	ours, first, second := newAuthority(t), newAuthority(t), newAuthority(t)
 	files := tlsFiles(t, ours, first)
 	r := start(t, published(nil), withTLS(files))
@@ -205,8 +205,13 @@ func TestTLSFilesAreReloadedAndConnectionsStayOpen(t *testing.T) {
 	certificate, key := ours.sign(t, 2)
 	write(t, files.KeyFile, key)
 	write(t, files.CertFile, certificate)
-	g.Eventually(func() (int64, error) { return try(t, r, ours.credentials(t, second)) }, waitTimeout).
-		Should(gomega.Equal(int64(2)), "the serial number of the server's certificate")
+	test.Eventually(t, func() error {
+		serial, err := try(t, r, ours.credentials(t, second))
+		if err == nil && serial != 2 {
+			err = fmt.Errorf("the server's certificate has the serial number %d", serial)
+		}
+		return err
+	})
 
 	publish(r.table, map[string]*offer.Entry{"rome": cpus(1)})
 	if got := next(t, stream); got != "rome" {

@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // most repeats a text until a body of it and a little more has the size that is allowed.
@@ -156,7 +157,7 @@ func TestAClientThatDoesNotReadDoesNotDelayTheEnd(t *testing.T) {
 		t.Fatal("the snapshot is already written")
 	}
 	shutDown()
-	kubetest.Eventually(t, func() string { return cmp.Diff(0, len(s.server.busy)) })
+	test.Eventually(t, func() string { return cmp.Diff(0, len(s.server.busy)) })
 	if _, err := io.Copy(io.Discard, response.Body); err == nil {
 		t.Error("a part of a snapshot looks like all of it")
 	}

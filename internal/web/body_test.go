@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/web/page"
+	"proffer.dev/proffer/test"
 )
 
 // begin sends a part of a POST over a connection of its own.
@@ -36,7 +36,7 @@ func (s *site) begin(path, header, body string) net.Conn {
 // arriving waits until this many bodies arrive.
 func (s *site) arriving(n int) {
 	s.t.Helper()
-	kubetest.Eventually(s.t, func() string {
+	test.Eventually(s.t, func() string {
 		s.server.arriving.mu.Lock()
 		defer s.server.arriving.mu.Unlock()
 		return cmp.Diff(n, len(s.server.arriving.bodies))

@@ -6,6 +6,7 @@ import (
 
 	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 func TestTheBooksSurviveKillsOfTheOperatorAndOfTheDatabase(t *testing.T) {
@@ -34,7 +35,7 @@ func TestTheBooksSurviveKillsOfTheOperatorAndOfTheDatabase(t *testing.T) {
 		s.Kill(t)
 		w.askFor(rome, "1")
 		w.awaitAnswer(rome, "1")
-		kubetest.Eventually(t, func() string {
+		test.Eventually(t, func() string {
 			if !strings.Contains(o.Log(), "The books could not be written; will retry") {
 				return "the operator does not say that the database is away"
 			}

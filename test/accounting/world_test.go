@@ -12,10 +12,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -25,6 +22,7 @@ import (
 	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -50,9 +48,7 @@ func newWorld(t testing.TB, s *dbtest.Server) *world {
 		}
 	})
 	kubetest.Create(t, &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, Spec: v1alpha1.ResourcePolicySpec{
-		Class: "gold", Offer: v1alpha1.PolicyOffer{Fixed: v1alpha1.Quantities{
-			"cpu": {Quantity: resource.MustParse("10")}, "memory": {Quantity: resource.MustParse("1Gi")}, "pods": {Quantity: resource.MustParse("10")},
-		}},
+		Class: "gold", Offer: v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "10", "memory", "1Gi", "pods", "10")},
 		Catalog: &v1alpha1.Catalog{CatalogWords: v1alpha1.CatalogWords{Prices: v1alpha1.Prices{"cpu": "0.021"}, Currency: "EUR"}},
 	}})
 	w.write("dsn", d.DSN())
@@ -95,21 +91,10 @@ func (w *world) start() *process.Process {
 func (w *world) ask(consumer, cpu string) *unstructured.Unstructured {
 	w.t.Helper()
 	if w.namespaces[consumer] == "" {
-		n := kubetest.Create(w.t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-			GenerateName: "liqo-tenant-" + consumer + "-",
-			Labels:       map[string]string{"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": consumer},
-		}})
-		w.namespaces[consumer] = n.Name
-		kubetest.Create(w.t, kubetest.OfLiqo(w.t, "authentication.liqo.io/v1beta1", "Tenant", &authv1beta1.Tenant{
-			ObjectMeta: metav1.ObjectMeta{Name: consumer, Namespace: n.Name},
-			Spec:       authv1beta1.TenantSpec{ClusterID: corev1beta1.ClusterID(consumer), TenantCondition: authv1beta1.TenantConditionActive},
-		}))
+		w.namespaces[consumer] = kubetest.CreateTenantNamespace(w.t, consumer).Name
+		kubetest.Create(w.t, kubetest.Tenant(w.t, w.namespaces[consumer], consumer, consumer, nil))
 	}
-	return kubetest.CreateSlice(w.t, kubetest.Slice("s", func(s *authv1beta1.ResourceSlice) {
-		s.Namespace, s.Spec.Resources = w.namespaces[consumer], nodestest.List("cpu", cpu)
-		s.Spec.ConsumerClusterID = new(corev1beta1.ClusterID(consumer))
-		s.Labels["liqo.io/originID"], s.Labels["liqo.io/remote-cluster-id"] = consumer, consumer
-	}))
+	return kubetest.CreateSlice(w.t, kubetest.Slice("s", kubetest.Of(w.namespaces[consumer], consumer, nodestest.List("cpu", cpu))))
 }
 
 // askFor changes what a slice asks for.
@@ -122,7 +107,7 @@ func (w *world) askFor(slice *unstructured.Unstructured, cpu string) {
 // awaitAnswer waits until a slice is answered with this much cpu.
 func (w *world) awaitAnswer(slice *unstructured.Unstructured, cpu string) {
 	w.t.Helper()
-	kubetest.Eventually(w.t, func() string {
+	test.Eventually(w.t, func() string {
 		if err := kubetest.API(w.t).Get(w.t.Context(), client.ObjectKeyFromObject(slice), slice); err != nil {
 			return err.Error()
 		}
@@ -134,7 +119,7 @@ func (w *world) awaitAnswer(slice *unstructured.Unstructured, cpu string) {
 // awaitGranted waits until the open rows grant each consumer this much cpu, in milli.
 func (w *world) awaitGranted(want map[string]int64) {
 	w.t.Helper()
-	kubetest.Eventually(w.t, func() string {
+	test.Eventually(w.t, func() string {
 		got := map[string]int64{}
 		err := w.query("SELECT consumer, granted FROM proffer_grant_interval WHERE is_open = 1 AND resource = 'cpu'", func(rows *sql.Rows) error {
 			var consumer string

@@ -43,16 +43,16 @@ func (c *cluster) measureFanOut(ctx context.Context, s fanOutSize, r *report) er
 			name string
 			all  []fanOutPush
 		}{{"bare", bare}, {"the operator", ours}} {
-			t.row(row.name, period.String(), span(fanOutQuantile(row.all, one, 0.5)), span(fanOutQuantile(row.all, one, 0.99)),
-				span(fanOutQuantile(row.all, middle, 0.5)), span(fanOutQuantile(row.all, last, 0.5)),
-				span(fanOutQuantile(row.all, last, 0.99)))
+			t.row(row.name, period.String(), span(quantile(each(row.all, one), 0.5)), span(quantile(each(row.all, one), 0.99)),
+				span(quantile(each(row.all, middle), 0.5)), span(quantile(each(row.all, last), 0.5)),
+				span(quantile(each(row.all, last), 0.99)))
 		}
 		if period == 0 {
 			// From the first stream's notification to the last one's: only the sending.
 			r.ratio(fmt.Sprintf("%s streams are notified, from the first to the last, median", thousands(s.streams)),
 				"bare grpc-go",
-				quotients([]float64{fanOutQuantile(ours, fanOutPush.spread, 0.5)},
-					[]float64{fanOutQuantile(bare, fanOutPush.spread, 0.5)}))
+				quotients([]float64{quantile(each(ours, fanOutPush.spread), 0.5)},
+					[]float64{quantile(each(bare, fanOutPush.spread), 0.5)}))
 			continue
 		}
 		for _, q := range []struct {
@@ -60,9 +60,9 @@ func (c *cluster) measureFanOut(ctx context.Context, s fanOutSize, r *report) er
 			of   float64
 		}{{"median", 0.5}, {"p99", 0.99}} {
 			what := fmt.Sprintf("an edit reaches one of %s streams, %s", thousands(s.streams), q.name)
-			got := []float64{fanOutQuantile(ours, one, q.of)}
+			got := []float64{quantile(each(ours, one), q.of)}
 			r.ratio(what, "the batch period and 5 ms", quotients(got, []float64{float64(period + 5*time.Millisecond)}))
-			r.ratio(what, "bare grpc-go at that moment", quotients(got, []float64{fanOutQuantile(bare, one, q.of)}))
+			r.ratio(what, "bare grpc-go at that moment", quotients(got, []float64{quantile(each(bare, one), q.of)}))
 		}
 	}
 	return nil
@@ -85,19 +85,7 @@ func (p fanOutPush) spread() float64 {
 }
 
 func (p fanOutPush) middle() float64 {
-	after := make([]float64, len(p.notified))
-	for i, at := range p.notified {
-		after[i] = float64(at.Sub(p.start))
-	}
-	return quantile(after, 0.5)
-}
-
-func fanOutQuantile(all []fanOutPush, figure func(fanOutPush) float64, q float64) float64 {
-	figures := make([]float64, len(all))
-	for i, p := range all {
-		figures[i] = figure(p)
-	}
-	return quantile(figures, q)
+	return median(p.notified, func(at time.Time) float64 { return float64(at.Sub(p.start)) })
 }
 
 // receiver reads the streams of a server.

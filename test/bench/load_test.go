@@ -65,7 +65,7 @@ func TestSamplesWithAllGivenLabelsAreAddedUp(t *testing.T) {
 		}, "\n"))
 	}))
 	defer server.Close()
-	m, err := scrape(t.Context(), server.Client(), server.URL+"/metrics")
+	m, err := scrape(t.Context(), server.Client(), server.URL+"/metrics", "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +81,7 @@ func TestSamplesWithAllGivenLabelsAreAddedUp(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, c.got, c.want)
 		}
 	}
-	if _, err := scrape(t.Context(), server.Client(), server.URL+"/other"); err == nil {
+	if _, err := scrape(t.Context(), server.Client(), server.URL+"/other", ""); err == nil {
 		t.Error("an answer of 404 was parsed as metrics")
 	}
 }

@@ -34,26 +34,30 @@ func quantile(figures []float64, q float64) float64 {
 	return sorted[min(i, len(sorted)-1)]
 }
 
-// median returns the median over the rounds of one figure of the costs.
-func median(costs []cost, figure func(cost) float64) float64 {
-	return spreadOf(each(costs, figure)).median
-}
-
-// ratioByRound returns the ratios of two costs, which are computed round by round.
-func ratioByRound(a, b []cost, figure func(cost) float64) spread {
-	ratios := make([]float64, len(a))
-	for i := range a {
-		ratios[i] = figure(a[i]) / figure(b[i])
-	}
-	return spreadOf(ratios)
-}
-
-func each(costs []cost, figure func(cost) float64) []float64 {
-	figures := make([]float64, len(costs))
-	for i, c := range costs {
-		figures[i] = figure(c)
+// each returns one figure of each measurement.
+func each[T any](all []T, figure func(T) float64) []float64 {
+	figures := make([]float64, len(all))
+	for i, one := range all {
+		figures[i] = figure(one)
 	}
 	return figures
+}
+
+// median returns the median of one figure of all measurements.
+func median[T any](all []T, figure func(T) float64) float64 { return quantile(each(all, figure), 0.5) }
+
+// ratioByRound returns the ratios of one figure of two candidates, which are computed round by round.
+func ratioByRound[T any](a, b []T, figure func(T) float64) spread {
+	return quotients(each(a, figure), each(b, figure))
+}
+
+// quotients returns the ratios of two figures, round by round.
+func quotients(a, b []float64) spread {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = a[i] / b[i]
+	}
+	return spreadOf(ratios)
 }
 
 func cpu(c cost) float64     { return c.cpu }

@@ -12,13 +12,15 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 	"k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // metrics are the metric families of one scrape, by name.
 type metrics map[string]*dto.MetricFamily
 
-func scrape(ctx context.Context, web *http.Client, address string) (metrics, error) {
-	text, err := get(ctx, web, address)
+func scrape(ctx context.Context, web *http.Client, address, token string) (metrics, error) {
+	text, err := process.Get(ctx, web, address, token)
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +78,7 @@ func (c *cluster) scrapeServer(ctx context.Context) (metrics, error) {
 	if err != nil {
 		return nil, err
 	}
-	return scrape(ctx, web, server.JoinPath("metrics").String())
+	return scrape(ctx, web, server.JoinPath("metrics").String(), "")
 }
 
 // overHTTP returns an HTTP client with the credentials for the API server, and the server's URL.

@@ -20,6 +20,7 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/bench/population"
 	"proffer.dev/proffer/test/process"
 )
@@ -149,11 +150,11 @@ func (o *operator) ready(ctx context.Context) (err error) {
 	return o.Ready(ctx)
 }
 
-// until is process.Until with a timeout of stepTimeout.
+// until is test.Until with a timeout of stepTimeout.
 func until(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	return process.Until(ctx, func(context.Context) error { return try() })
+	return test.Until(ctx, func(context.Context) error { return try() })
 }
 
 // pause waits for d. It returns the cause if ctx ends first.
@@ -170,7 +171,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // heap triggers a collection and returns the live heap, from the end of pprof's profile.
 func (o *operator) heap(ctx context.Context) (float64, error) {
-	profile, err := get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/heap?gc=1&debug=1")
+	profile, err := process.Get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/heap?gc=1&debug=1", "")
 	if err != nil {
 		return 0, err
 	}
@@ -192,22 +193,4 @@ func (o *operator) stop(failed bool) error {
 		return fmt.Errorf("the operator printed:\n%s", o.Log())
 	}
 	return nil
-}
-
-// get returns the body of a GET.
-func get(ctx context.Context, web *http.Client, url string) (body []byte, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return nil, err
-	}
-	response, err := web.Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	body, err = io.ReadAll(response.Body)
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("%s: %s", url, response.Status)
-	}
-	return body, err
 }

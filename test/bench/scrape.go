@@ -47,28 +47,13 @@ func (c *cluster) admitReader(ctx context.Context) error {
 // scrapeOperator reads the operator's metrics as the reader. It retries: the operator generates a
 // key before it serves metrics.
 func (c *cluster) scrapeOperator(ctx context.Context, o *operator) (m metrics, err error) {
-	web := &http.Client{Transport: bearer{token: c.token, next: &http.Transport{
+	web := &http.Client{Transport: &http.Transport{
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, // the operator signs its certificate
-	}}}
+	}}
 	defer web.CloseIdleConnections()
 	err = until(ctx, func() error {
-		m, err = scrape(ctx, web, "https://"+o.metrics+"/metrics")
+		m, err = scrape(ctx, web, "https://"+o.metrics+"/metrics", c.token)
 		return err
 	})
 	return m, err
 }
-
-// bearer adds a token to requests.
-type bearer struct {
-	token string
-	next  http.RoundTripper
-}
-
-func (b bearer) RoundTrip(request *http.Request) (*http.Response, error) {
-	request = request.Clone(request.Context())
-	request.Header.Set("Authorization", "Bearer "+b.token)
-	return b.next.RoundTrip(request)
-}
-
-// CloseIdleConnections closes those of the next RoundTripper, which http.Client would not reach.
-func (b bearer) CloseIdleConnections() { (&http.Client{Transport: b.next}).CloseIdleConnections() }

@@ -24,6 +24,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/test/bench/population"
+	"proffer.dev/proffer/test/process"
 )
 
 // The soak makes an hour's worth of churn as fast as it can.
@@ -201,17 +202,10 @@ func (s *soak) tenths(r *report) (second, last soakSample) {
 	slices.SortFunc(s.samples, func(a, b soakSample) int { return a.done - b.done })
 	tenth := 0
 	for samples := range slices.Chunk(s.samples, soakSamples/10) {
-		middle := func(figure func(soakSample) float64) float64 {
-			var figures []float64
-			for _, one := range samples {
-				figures = append(figures, figure(one))
-			}
-			return quantile(figures, 0.5)
-		}
 		last = samples[len(samples)-1]
-		last.memory.now = middle(func(one soakSample) float64 { return one.memory.now })
-		last.memory.anonymous = middle(func(one soakSample) float64 { return one.memory.anonymous })
-		last.goroutines = int(middle(func(one soakSample) float64 { return float64(one.goroutines) }))
+		last.memory.now = median(samples, func(one soakSample) float64 { return one.memory.now })
+		last.memory.anonymous = median(samples, func(one soakSample) float64 { return one.memory.anonymous })
+		last.goroutines = int(median(samples, func(one soakSample) float64 { return float64(one.goroutines) }))
 		t.row(thousands(last.done), last.at.Round(time.Second).String(), span(float64(last.cpu)), thousands(last.goroutines),
 			memory(last.memory.now), memory(last.memory.anonymous))
 		if tenth++; tenth == 2 {
@@ -345,7 +339,7 @@ func (g goroutines) since(before goroutines) []string {
 
 // goroutines reads the operator's pprof profile of goroutines.
 func (o *operator) goroutines(ctx context.Context) (goroutines, error) {
-	profile, err := get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/goroutine?debug=1")
+	profile, err := process.Get(ctx, http.DefaultClient, "http://"+o.pprof+"/debug/pprof/goroutine?debug=1", "")
 	if err != nil {
 		return goroutines{}, err
 	}

@@ -99,21 +99,17 @@ func measureStartup(ctx context.Context, o options, r *report, progress io.Write
 	t.starts("this program, nothing to do", base[1:])
 	ours, bare := costs[startOperator], costs[startReflector]
 	for _, figure := range startFigures {
-		r.ratio("start-up, "+figure.name, "a bare reflector", startRatios(ours, bare, figure.of))
+		r.ratio("start-up, "+figure.name, "a bare reflector", ratioByRound(ours, bare, figure.of))
 	}
 	beyond := func(base started) func(started) float64 {
 		return func(s started) float64 { return s.anonymous - base.anonymous }
 	}
-	oursBeyond, bareBeyond := eachStart(ours, beyond(base[0])), eachStart(bare, beyond(base[1]))
-	for i := range oursBeyond {
-		oursBeyond[i] /= bareBeyond[i]
-	}
 	r.ratio("start-up, steady memory beyond an empty cluster's", "a bare reflector's beyond nothing's",
-		spreadOf(oursBeyond))
+		quotients(each(ours, beyond(base[0])), each(bare, beyond(base[1]))))
 	r.ratio("start-up, peak RSS", "a reflector that keeps stripped objects first",
-		startRatios(ours, costs[startStripped], func(s started) float64 { return s.peak }))
+		ratioByRound(ours, costs[startStripped], func(s started) float64 { return s.peak }))
 	r.ratio("start-up, CPU", "lists thrown away",
-		startRatios(ours, costs[startList], func(s started) float64 { return s.cpu }))
+		ratioByRound(ours, costs[startList], func(s started) float64 { return s.cpu }))
 	return nil
 }
 
@@ -128,25 +124,9 @@ var startFigures = []struct {
 	{"live heap", func(s started) float64 { return s.live }},
 }
 
-func eachStart(all []started, figure func(started) float64) []float64 {
-	figures := make([]float64, len(all))
-	for i, s := range all {
-		figures[i] = figure(s)
-	}
-	return figures
-}
-
-func startRatios(a, b []started, figure func(started) float64) spread {
-	ratios := eachStart(a, figure)
-	for i := range ratios {
-		ratios[i] /= figure(b[i])
-	}
-	return spreadOf(ratios)
-}
-
 // starts adds a row with the medians.
 func (s *section) starts(name string, all []started) {
-	middle := func(figure func(started) float64) float64 { return quantile(eachStart(all, figure), 0.5) }
+	middle := func(figure func(started) float64) float64 { return median(all, figure) }
 	s.row(name,
 		fmt.Sprintf("%.0f and %.0f", middle(func(s started) float64 { return s.streams }),
 			middle(func(s started) float64 { return s.lists })),

@@ -51,15 +51,6 @@ const subscribeTimeout = time.Minute
 // connections is the number of connections that the streams are spread over.
 const connections = 10
 
-// quotients returns the ratio of two figures, round by round.
-func quotients(a, b []float64) spread {
-	ratios := make([]float64, len(a))
-	for i := range a {
-		ratios[i] = a[i] / b[i]
-	}
-	return spreadOf(ratios)
-}
-
 // streamMemory returns what each stream beyond the first few adds to a server's live heap and
 // stacks, and to its RSS.
 func streamMemory(ctx context.Context, name string, few, many int) (kept, resident float64, err error) {

@@ -17,6 +17,7 @@ import (
 
 	configv1alpha1 "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // The directories at which the component accounting mounts its ConfigMap and its Secret.
@@ -84,7 +85,7 @@ func TestTheBooksAreKeptWithTheComponentAccounting(t *testing.T) {
 			configurationDir + "/config.yaml": newConfiguration(t, server.Engine()),
 			databaseDir + "/dsn":              database.DSN() + "\n",
 		}))
-		o.awaitReady(t)
+		o.AwaitReady(t)
 		awaitBooks(t, database)
 		o.requireAllowed(t)
 	})
@@ -94,7 +95,7 @@ func TestTheBooksAreKeptWithTheComponentAccounting(t *testing.T) {
 func awaitBooks(t *testing.T, database *dbtest.Database) {
 	t.Helper()
 	db := database.Open(t)
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		var name string
 		err := db.QueryRowContext(t.Context(), "SELECT name FROM proffer_cluster WHERE seen_at IS NOT NULL").Scan(&name)
 		if err == nil && name != "milan" {
@@ -117,7 +118,7 @@ func TestTLSToTheDatabaseIsConfiguredAsTheExampleShows(t *testing.T) {
 	o := start(t, mounted(t, args, map[string]string{
 		configurationDir + "/config.yaml": text, databaseDir + "/dsn": database.DSN(), databaseDir + "/ca.crt": string(ca),
 	}))
-	o.awaitReady(t)
+	o.AwaitReady(t)
 	awaitBooks(t, database)
 }
 
@@ -238,8 +239,8 @@ func TestTheJobInTheDocsCreatesTheTables(t *testing.T) {
 		o := start(t, mounted(t, args, map[string]string{
 			configurationDir + "/config.yaml": text, databaseDir + "/dsn": limited,
 		}))
-		o.awaitReady(t)
-		eventually(t, func() error {
+		o.AwaitReady(t)
+		test.Eventually(t, func() error {
 			if !strings.Contains(o.Log(), "run proffer migrate-database") {
 				return errors.New("the operator does not ask for the tables")
 			}

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 const cordonTenant = "liqo.io/cordon-tenant"
@@ -147,7 +148,7 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 func awaitServedClasses(t *testing.T, want map[string]string) *v1alpha1.AdmissionParams {
 	t.Helper()
 	var list v1alpha1.AdmissionParams
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		key := client.ObjectKey{Namespace: namespace, Name: "proffer-served-classes"}
 		if err := cluster.client.Get(t.Context(), key, &list); err != nil {
 			return err
@@ -184,13 +185,13 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	must(t, createSlice(t, p.rome, aSlice("old", "default")))
 	applyComponent(t, "served-classes")
 	// The operator creates the list.
-	eventually(t, func() error { return withoutList.of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
+	test.Eventually(t, func() error { return withoutList.of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
 	args := container(t, deployment(t, render(t, "served-classes"))).Args
 	o := start(t, args)
-	o.awaitReady(t)
+	o.AwaitReady(t)
 	removeParams(t, "proffer-served-classes")
 	awaitServedClasses(t, nil)
-	eventually(t, func() error { return notServed("gold").of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
+	test.Eventually(t, func() error { return notServed("gold").of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
 	policy := func(class string) (withdraw func()) {
 		applyPolicy(t, class, fmt.Sprintf("{class: %s, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}", class))
 		return func() {
@@ -202,7 +203,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	withdrawGold := policy("gold")
 	gold := map[string]string{"gold": "proffer"}
 	awaitServedClasses(t, gold)
-	eventually(t, func() error { return createSlice(t, p.rome, aSlice("s", "gold")) })
+	test.Eventually(t, func() error { return createSlice(t, p.rome, aSlice("s", "gold")) })
 
 	t.Run("classes that are not served", func(t *testing.T) {
 		names := map[string]string{"default": "default", "": "default", "platinum": "platinum", "Gold": "Gold"}
@@ -226,10 +227,10 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	})
 	t.Run("a class of a new policy", func(t *testing.T) {
 		withdraw := policy("silver")
-		eventually(t, func() error { return edit(t, p.rome, "s", setClass("silver")) })
+		test.Eventually(t, func() error { return edit(t, p.rome, "s", setClass("silver")) })
 		withdraw()
 		awaitServedClasses(t, gold)
-		eventually(t, func() error { return notServed("silver").of(tryCreate(t, p.rome, aSlice("another", "silver"))) })
+		test.Eventually(t, func() error { return notServed("silver").of(tryCreate(t, p.rome, aSlice("another", "silver"))) })
 	})
 	t.Run("a slice that keeps an unserved class", func(t *testing.T) {
 		// Neither class is served: that of s is not served any longer, that of old never was.
@@ -250,7 +251,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	t.Run("a class that an admin adds", func(t *testing.T) {
 		mustKubectl(t, "-n", "proffer-system", "patch", "admissionparams", "proffer-served-classes", "--type=merge",
 			`--patch={"data":{"default":"liqo"}}`)
-		eventually(t, func() error { return createSlice(t, p.rome, aSlice("default", "default")) })
+		test.Eventually(t, func() error { return createSlice(t, p.rome, aSlice("default", "default")) })
 		must(t, createSlice(t, p.rome, aSlice("classless", "")))
 		withdrawGold()
 		awaitServedClasses(t, map[string]string{"default": "liqo"})
@@ -268,7 +269,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 		must(t, o.Stop(gracefulStop))
 		mustKubectl(t, "-n", "proffer-system", "delete", "admissionparams", "proffer-served-classes")
 		for name, by := range map[string]client.Client{"rome": p.rome, "Liqo": p.manager, "an admin": p.admin} {
-			eventually(t, func() error {
+			test.Eventually(t, func() error {
 				if err := withoutList.of(edit(t, by, "s", requestCPU("3"))); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
@@ -276,9 +277,9 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 			})
 		}
 		again := start(t, args)
-		again.awaitReady(t)
+		again.AwaitReady(t)
 		awaitServedClasses(t, gold)
-		eventually(t, func() error { return edit(t, p.rome, "s", requestCPU("3")) })
+		test.Eventually(t, func() error { return edit(t, p.rome, "s", requestCPU("3")) })
 		again.requireAllowed(t)
 	})
 	o.requireAllowed(t)
@@ -292,18 +293,18 @@ func TestServedClassesFollowTheirListAfterTheyWereRemovedAndInstalledAgain(t *te
 	answers := func(served, other string) {
 		t.Helper()
 		writeParams(t, "proffer-served-classes", map[string]string{served: "proffer"})
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			return errors.Join(tryCreate(t, p.rome, aSlice("s", served)), notServed(other).of(tryCreate(t, p.rome, aSlice("s", other))))
 		})
 	}
 	answers("gold", "silver")
 	// As docs/install.md says: the policy first, the list last.
 	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-served-classes")
-	eventually(t, func() error { return tryCreate(t, p.rome, aSlice("s", "silver")) })
+	test.Eventually(t, func() error { return tryCreate(t, p.rome, aSlice("s", "silver")) })
 	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-served-classes")
 
 	mustKubectl(t, "apply", "-k", overlay(t, "served-classes"))
-	eventually(t, func() error { return withoutList.of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
+	test.Eventually(t, func() error { return withoutList.of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
 	answers("silver", "gold")
 	answers("gold", "silver")
 }

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // installCRD creates the CRDs in a file, and waits until their objects can be listed. It deletes them at
@@ -42,7 +43,7 @@ func awaitServed(t *testing.T, kind schema.GroupVersionKind) {
 	t.Helper()
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(kind)
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		fresh, err := client.New(cluster.rest, client.Options{})
 		if err != nil {
 			return err
@@ -58,7 +59,7 @@ func deleteCRD(t *testing.T, crd *unstructured.Unstructured) {
 		t.Error(err)
 		return
 	}
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		err := cluster.client.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy())
 		switch {
 		case apierrors.IsNotFound(err):

@@ -19,6 +19,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 // guards returns the names of the admission policies that guard slices.
@@ -56,7 +58,7 @@ func withoutGuards(t *testing.T, p *peering, f func()) {
 	defer restore()
 	mustKubectl(t, append([]string{"delete", "validatingadmissionpolicybinding,validatingadmissionpolicy"},
 		guards(t)...)...)
-	eventually(t, func() error { return errors.Join(slices.Collect(maps.Values(p.probe(t)))...) })
+	test.Eventually(t, func() error { return errors.Join(slices.Collect(maps.Values(p.probe(t)))...) })
 	f()
 }
 
@@ -84,7 +86,7 @@ func (p *peering) probe(t *testing.T) map[string]error {
 // awaitGuards waits until every guard is enforced.
 func (p *peering) awaitGuards(t *testing.T) {
 	t.Helper()
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		for guard, err := range p.probe(t) {
 			if err == nil || !strings.Contains(err.Error(), guard) {
 				return fmt.Errorf("%s is not enforced: the answer is %w", guard, err)
@@ -171,7 +173,7 @@ func TestAQuotaBoundsTheNumberOfSlices(t *testing.T) {
 		Used: corev1.ResourceList{"count/resourceslices.authentication.liqo.io": resource.MustParse("0")},
 	}
 	must(t, cluster.client.Status().Update(t.Context(), quota))
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		must(t, client.IgnoreAlreadyExists(createSlice(t, p.rome, aSlice("first", "gold"))))
 		exceeded := refusal{metav1.StatusReasonForbidden, "exceeded quota: slices"}
 		return exceeded.of(tryCreate(t, p.rome, aSlice("second", "gold")))

@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // TestAnOverlayCanChooseTheNamespace compares everything rendered as text, to find each mention of
@@ -51,11 +52,11 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 	applyAgain(t, dir, len(render(t, "served-classes", "slice-pod-guard")))
 
 	o := startIn(t, other, container(t, deployment(t, renderAt(t, dir))).Args)
-	o.awaitReady(t)
+	o.AwaitReady(t)
 	applyPolicy(t, "gold", `{class: gold, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}`)
 
 	// The operator and the admission policies use the list of classes in that namespace.
-	eventually(t, func() error { return createSlice(t, p.rome, aSlice("s", "gold")) })
+	test.Eventually(t, func() error { return createSlice(t, p.rome, aSlice("s", "gold")) })
 	if err := notServed("platinum").of(tryCreate(t, p.rome, aSlice("another", "platinum"))); err != nil {
 		t.Error(err)
 	}

@@ -44,7 +44,7 @@ func testOperatorAppliesRules(t *testing.T) {
 	}
 
 	o := start(t, container(t, deployment(t, render(t))).Args)
-	o.awaitReady(t)
+	o.AwaitReady(t)
 	for _, tc := range []struct{ name, amounts, advice string }{
 		{"tenth-of-a-byte", `cpu: 1, memory: 100m, pods: 10`,
 			"spec.offer.fixed[memory]: Invalid value: \"100m\": " + v1alpha1.AmountNotWhole},

@@ -25,8 +25,10 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	rr "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/proto/resourcereader/flat"
+	"proffer.dev/proffer/test"
 )
 
 // TestTheServiceAccountMayDoAllThatTheOperatorDoes covers every request that the operator makes to
@@ -34,7 +36,7 @@ import (
 // Deployment.
 func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 	o := start(t, append(container(t, deployment(t, render(t, "flat"))).Args, "--catalog-bind-address=127.0.0.1:0", "--catalog-anonymous"))
-	o.awaitReady(t)
+	o.AwaitReady(t)
 
 	// Liqo is installed after the operator has started.
 	apply(t, "liqo-crds.yaml")
@@ -51,11 +53,11 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 			// Half of the node's 8 cpu less the 2 of its local pod.
 			"lima": {"cpu": 3000, "memory": 4 * gib, "pods": 4000},
 		} {
-			eventually(t, func() error {
+			test.Eventually(t, func() error {
 				got, err := readPools(t, o.Address("grpc"), id)
 				return differ(want, got, err)
 			})
-			eventually(t, func() error {
+			test.Eventually(t, func() error {
 				got, err := readFlat(t, o.Address("grpc-flat"), id)
 				return differ(want, got, err)
 			})
@@ -67,7 +69,7 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 		}
 	})
 	t.Run("the offered resources are recorded", func(t *testing.T) {
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			var record corev1.ConfigMap
 			key := client.ObjectKey{Namespace: namespace, Name: "proffer-offered"}
 			if err := cluster.client.Get(t.Context(), key, &record); err != nil {
@@ -80,7 +82,7 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 		})
 	})
 	t.Run("events are recorded", func(t *testing.T) {
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			var events eventsv1.EventList
 			if err := cluster.client.List(t.Context(), &events); err != nil {
 				return err
@@ -138,7 +140,7 @@ func testOutside(t *testing.T, url string) {
 		{"the reader of the catalog", "/api/catalog", shopper, http.StatusOK, `"clusterID":"rome"`},
 		{"the reader of the catalog", "/api/clusters", shopper, http.StatusForbidden, `"status":403`},
 	} {
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+c.path, nil)
 			if err != nil {
 				return err
@@ -202,7 +204,7 @@ func testReaders(t *testing.T, url, role, reader string) {
 		{reader, tokenOf(t, namespace, reader), equals(http.StatusOK)},
 	} {
 		// The API server's authorizer learns of the new binding from a watch.
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			got, err := ask(c.token)
 			if err == nil && !c.want(got) {
 				err = fmt.Errorf("%s: status %d", c.caller, got)
@@ -252,7 +254,7 @@ func testPluginAccounts(t *testing.T, url string) {
 		{"both, Authorization with the right", "POST", "/simulate", both("Bearer "+simulator, nobody), http.StatusOK},
 		{"both, an empty Authorization", "POST", "/simulate", both("", simulator), http.StatusUnauthorized},
 	} {
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			request, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, strings.NewReader("{}"))
 			if err != nil {
 				return err
@@ -273,39 +275,13 @@ func testPluginAccounts(t *testing.T, url string) {
 // node creates a node with 8 cpu and a local pod that requests 2 of them.
 func node(t *testing.T) {
 	t.Helper()
-	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "deploy-test", Labels: map[string]string{"pool": "deploy-test"}}}
-	create(t, n)
-	n.Status.Allocatable = corev1.ResourceList{
-		"cpu": resource.MustParse("8"), "memory": resource.MustParse("8Gi"), "pods": resource.MustParse("9"),
-	}
-	n.Status.Capacity = n.Status.Allocatable
-	n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-	if err := cluster.client.Status().Update(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
-	// The API server adds the taint node.kubernetes.io/not-ready, and no controller runs that would
-	// remove it.
-	n.Spec.Taints = nil
-	if err := cluster.client.Update(t.Context(), n); err != nil {
-		t.Fatal(err)
-	}
-	create(t, &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: "deploy-test"},
-		Spec: corev1.PodSpec{
-			NodeName: n.Name,
-			Containers: []corev1.Container{{
-				Name: "c", Image: "c",
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("2")}},
-			}},
-		},
-	})
+	create(t, nodestest.Node("deploy-test", nodestest.List("cpu", "8", "memory", "8Gi", "pods", "9"), nodestest.NodeLabel("pool", "deploy-test")))
+	create(t, nodestest.Pod("deploy-test", "deploy-test", nodestest.List("cpu", "2")))
 }
 
 func create(t *testing.T, obj client.Object) {
 	t.Helper()
-	if err := cluster.client.Create(t.Context(), obj); err != nil {
-		t.Fatal(err)
-	}
+	nodestest.Create(t, cluster.client, obj)
 	remove(t, obj)
 }
 
@@ -324,7 +300,7 @@ func apply(t *testing.T, file string) {
 // awaitReady waits until the policy's status is current and Ready is True.
 func awaitReady(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		var p v1alpha1.ResourcePolicy
 		if err := cluster.client.Get(t.Context(), client.ObjectKey{Name: name}, &p); err != nil {
 			return err

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // offloadedNamespace is one that Liqo created for rome.
@@ -65,7 +66,7 @@ func newOffloading(t *testing.T) *offloading {
 	applyComponent(t, "slice-pod-guard")
 	removeParams(t, "proffer-placements")
 	o.list(t, map[string]string{placedUser: "pool=gold,zone=a"})
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		return refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold, zone=a"}.of(o.send(t, o.placed, setPlace(nil)))
 	})
 	return o
@@ -314,7 +315,7 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 	t.Run("a label without a value", func(t *testing.T) {
 		o.list(t, map[string]string{placedUser: "pool="})
 		refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=:"}
-		eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(nil))) })
+		test.Eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(nil))) })
 		must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": ""})))
 	})
 	t.Run("a full list", func(t *testing.T) {
@@ -324,7 +325,7 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		}
 		o.list(t, full)
 		refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold:"}
-		eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(map[string]string{"pool": ""}))) })
+		test.Eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(map[string]string{"pool": ""}))) })
 		began := time.Now()
 		must(t, o.send(t, o.placed))
 		must(t, o.send(t, o.free, setPlace(nil)))
@@ -335,7 +336,7 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		for name, entries := range map[string]map[string]string{"nothing": nil, "an older list": {placedUser: "pool=gold"}} {
 			o.replaceList(t, entries)
 			for _, by := range []client.Client{o.placed, o.free} {
-				eventually(t, func() error { return refused.of(o.send(t, by)) })
+				test.Eventually(t, func() error { return refused.of(o.send(t, by)) })
 			}
 			if err := o.send(t, as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters")); err != nil {
 				t.Errorf("%s: Liqo itself is refused: %v", name, err)
@@ -347,10 +348,10 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		refused := refusal{
 			metav1.StatusReasonInvalid, "your cluster has more ResourceSlices than this cluster keeps the placement of: delete some",
 		}
-		eventually(t, func() error { return refused.of(o.send(t, o.free)) })
+		test.Eventually(t, func() error { return refused.of(o.send(t, o.free)) })
 		must(t, o.send(t, o.placed))
 		o.list(t, map[string]string{placedUser: "pool=gold", "_oslo": ""})
-		eventually(t, func() error { return o.send(t, o.free) })
+		test.Eventually(t, func() error { return o.send(t, o.free) })
 	})
 }
 
@@ -446,7 +447,7 @@ func TestPodsWaitForThePodSecurityOfTheirNamespace(t *testing.T) {
 	for level, enough := range map[string]bool{"privileged": false, "restricted": true, "baseline": true} {
 		setPodSecurity(t, level)
 		for name, by := range map[string]client.Client{"with placement": o.placed, "without": o.free} {
-			eventually(t, func() error {
+			test.Eventually(t, func() error {
 				err := o.send(t, by)
 				if !enough {
 					err = refused.of(err)
@@ -459,7 +460,7 @@ func TestPodsWaitForThePodSecurityOfTheirNamespace(t *testing.T) {
 		}
 	}
 	mustKubectl(t, "label", "namespace", offloadedNamespace, "pod-security.kubernetes.io/enforce-")
-	eventually(t, func() error { return refused.of(o.send(t, o.free)) })
+	test.Eventually(t, func() error { return refused.of(o.send(t, o.free)) })
 }
 
 // From the deletion of a ShadowPod, Liqo's Quota does not count its Pod.
@@ -486,7 +487,7 @@ func TestAShadowPodIsDeletedOnceAndWithItsPod(t *testing.T) {
 		"a slice in groups of its choice": as(t, freeUser, "rome", "system:serviceaccounts", "system:masters"),
 	} {
 		for _, policy := range []metav1.DeletionPropagation{metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground} {
-			eventually(t, func() error {
+			test.Eventually(t, func() error {
 				if err := together.of(by.Delete(t.Context(), pod, client.DryRunAll, client.PropagationPolicy(policy))); err != nil {
 					return fmt.Errorf("%s, %s: %w", name, policy, err)
 				}
@@ -531,8 +532,8 @@ func TestThePodsOfConsumersHaveNoOverhead(t *testing.T) {
 	}
 	fromLiqo := map[string]string{"liqo.io/managed-by": "shadowpod"}
 	refused := refusal{metav1.StatusReasonInvalid, "the overhead of the RuntimeClass is not counted in Liqo's Quota: leave out spec.runtimeClassName, or use one without overhead"}
-	eventually(t, func() error { return refused.of(send("deploy-test-large", fromLiqo)) })
-	eventually(t, func() error { return send("deploy-test-none", fromLiqo) })
+	test.Eventually(t, func() error { return refused.of(send("deploy-test-large", fromLiqo)) })
+	test.Eventually(t, func() error { return send("deploy-test-none", fromLiqo) })
 	must(t, send("deploy-test-large", nil))
 }
 
@@ -556,7 +557,7 @@ func TestThePodGuardDoesNotRestrictThisCluster(t *testing.T) {
 		remove(t, pod)
 		mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
 		for name, by := range map[string]client.Client{"with placement": o.placed, "without": o.free, "an admin": o.admin} {
-			eventually(t, func() error {
+			test.Eventually(t, func() error {
 				if err := withoutList.of(o.send(t, by)); err != nil {
 					return fmt.Errorf("%s: %w", name, err)
 				}
@@ -574,19 +575,19 @@ func TestThePodGuardFollowsItsListAfterItWasRemovedAndInstalledAgain(t *testing.
 	o := newOffloading(t)
 	// As docs/install.md says: the policy first, the list last.
 	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-slice-pod-guard")
-	eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
+	test.Eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
 	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
 
 	mustKubectl(t, "apply", "-k", overlay(t, "slice-pod-guard"))
-	eventually(t, func() error { return withoutList.of(o.send(t, o.placed)) })
+	test.Eventually(t, func() error { return withoutList.of(o.send(t, o.placed)) })
 	o.list(t, map[string]string{freeUser: "pool=silver"})
 	silver := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=silver"}
-	eventually(t, func() error { return silver.of(o.send(t, o.free)) })
-	eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
+	test.Eventually(t, func() error { return silver.of(o.send(t, o.free)) })
+	test.Eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
 	o.list(t, map[string]string{placedUser: "pool=gold"})
 	gold := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold"}
-	eventually(t, func() error { return gold.of(o.send(t, o.placed, setPlace(nil))) })
-	eventually(t, func() error { return o.send(t, o.free, setPlace(nil)) })
+	test.Eventually(t, func() error { return gold.of(o.send(t, o.placed, setPlace(nil))) })
+	test.Eventually(t, func() error { return o.send(t, o.free, setPlace(nil)) })
 }
 
 // A tool that replaces or deletes the list while the operator restarts opens the gate for nobody.
@@ -606,10 +607,10 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 	args := container(t, deployment(t, render(t, "slice-pod-guard"))).Args
 	running := start(t, args)
 	policy()
-	running.awaitReady(t)
+	running.AwaitReady(t)
 	createAuthenticated(t, p, aSlice("mine", "gold"))
 	awaitGranted(t, p, "mine", 4)
-	eventually(t, listed)
+	test.Eventually(t, listed)
 
 	empty := func() { o.replaceList(t, nil) }
 	gone := func() { mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements") }
@@ -619,9 +620,9 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 		stop := o.watchTheGate(t)
 		defer stop()
 		lose()
-		eventually(t, without)
+		test.Eventually(t, without)
 		running = start(t, args)
-		eventually(t, with)
+		test.Eventually(t, with)
 	}
 	notListed := refused("this cluster is about to list what your pods need")
 	restart(empty, notListed, listed)
@@ -636,7 +637,7 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 		t.Error(err)
 	}
 	policy()
-	eventually(t, listed)
+	test.Eventually(t, listed)
 	must(t, o.send(t, o.placed))
 	running.requireAllowed(t)
 }
@@ -674,8 +675,8 @@ func (o *offloading) watchTheGate(t *testing.T) (stop func()) {
 func TestTheOperatorOfThePodGuardHasItsRights(t *testing.T) {
 	o := newOffloading(t)
 	p := start(t, container(t, deployment(t, render(t, "slice-pod-guard"))).Args)
-	p.awaitReady(t)
-	eventually(t, func() error { // No slice has a grant.
+	p.AwaitReady(t)
+	test.Eventually(t, func() error { // No slice has a grant.
 		var list v1alpha1.AdmissionParams
 		if err := o.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-placements"}, &list); err != nil {
 			return err
@@ -687,9 +688,9 @@ func TestTheOperatorOfThePodGuardHasItsRights(t *testing.T) {
 	})
 	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
 	setPodSecurity(t, "privileged")
-	eventually(t, func() error { return o.send(t, o.free) })
+	test.Eventually(t, func() error { return o.send(t, o.free) })
 	setPodSecurity(t, "restricted")
-	eventually(t, func() error { return o.send(t, o.free) })
+	test.Eventually(t, func() error { return o.send(t, o.free) })
 	level := mustKubectl(t, "get", "namespace", offloadedNamespace, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`)
 	if level != "restricted" {
 		t.Errorf("the level is %s, want restricted, as an admin has set it", level)

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // policyRules is the name of the admission policy in config/admission.
@@ -44,7 +45,7 @@ func rulesInForce(ctx context.Context) error {
 // withoutPolicyRules deletes the rules of config/admission, calls f, and applies them again.
 func withoutPolicyRules(t *testing.T, f func()) {
 	t.Helper()
-	defer eventually(t, func() error { return rulesInForce(context.WithoutCancel(t.Context())) })
+	defer test.Eventually(t, func() error { return rulesInForce(context.WithoutCancel(t.Context())) })
 	defer func() {
 		ctx := context.WithoutCancel(t.Context())
 		if _, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
@@ -52,14 +53,14 @@ func withoutPolicyRules(t *testing.T, f func()) {
 		}
 	}()
 	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", policyRules)
-	eventually(t, func() error { return cluster.client.Create(t.Context(), brokenPolicy("probe"), client.DryRunAll) })
+	test.Eventually(t, func() error { return cluster.client.Create(t.Context(), brokenPolicy("probe"), client.DryRunAll) })
 	f()
 }
 
 // TestTheRulesOnPoliciesApplyToPoliciesOnly also checks that the binding denies, and that a rule
 // that cannot be evaluated denies too.
 func TestTheRulesOnPoliciesApplyToPoliciesOnly(t *testing.T) {
-	eventually(t, func() error { return rulesInForce(t.Context()) })
+	test.Eventually(t, func() error { return rulesInForce(t.Context()) })
 	policy := find[admissionv1.ValidatingAdmissionPolicy](t, render(t), "ValidatingAdmissionPolicy", policyRules)
 	rules := policy.Spec.MatchConstraints.ResourceRules
 	if len(rules) != 1 || strings.Join(rules[0].APIGroups, ",") != "proffer.dev" ||

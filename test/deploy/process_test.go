@@ -2,19 +2,15 @@ package deploy
 
 import (
 	"context"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -54,15 +50,8 @@ func startProgram(t *testing.T, build func() (string, error), namespace string, 
 	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-offered"}})
 	// A pod reads its own namespace from a file; a process needs the flag.
 	args = append(slices.Clone(args), "--leader-election-namespace="+namespace)
-	return &operator{process.StartTest(t, bin, args, "KUBECONFIG="+kubeconfigOf(t, namespace, "proffer"))}
-}
-
-// awaitReady waits until the operator's health and readiness probes succeed.
-func (o *operator) awaitReady(t *testing.T) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	must(t, o.Ready(ctx))
+	kubeconfig := controlplane.KubeconfigFileOf(t, controlplane.AccountConfig(t, cluster.rest, namespace, "proffer"))
+	return &operator{process.StartTest(t, bin, args, "KUBECONFIG="+kubeconfig)}
 }
 
 // requireAllowed fails the test if the API server rejected a request of the operator for lack of
@@ -80,33 +69,5 @@ func (o *operator) requireAllowed(t *testing.T) {
 // tokenOf returns a token of the service account, as a pod would get it.
 func tokenOf(t *testing.T, namespace, account string) string {
 	t.Helper()
-	request := &authenticationv1.TokenRequest{}
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
-	if err := cluster.client.SubResource("token").Create(t.Context(), sa, request); err != nil {
-		t.Fatal(err)
-	}
-	return request.Status.Token
-}
-
-// kubeconfigOf writes a kubeconfig with the service account's token.
-func kubeconfigOf(t *testing.T, namespace, account string) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{
-			"c": {Server: cluster.rest.Host, CertificateAuthorityData: cluster.rest.CAData},
-		},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: tokenOf(t, namespace, account)}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	}, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// eventually waits until f returns nil.
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	process.Eventually(t, time.Minute, f)
+	return controlplane.AccountConfig(t, cluster.rest, namespace, account).BearerToken
 }

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
+
+	"proffer.dev/proffer/test"
 )
 
 // usingCluster has clients for a cluster that uses the resources of the provider rome.
@@ -50,13 +52,13 @@ func (c *usingCluster) guard(t *testing.T) {
 	applyComponent(t, "provider-guard")
 	node := liqoforge.VirtualNode("probe", tenantNamespace)
 	node.Spec.Labels = map[string]string{"liqo.io/type": "x"}
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		err := c.liqo.Create(t.Context(), node.DeepCopy(), client.DryRunAll)
 		return refusal{metav1.StatusReasonInvalid, "the label liqo.io/type"}.of(err)
 	})
 	probe := c.newMap(t, "probe", nil)
 	probe.Status.CurrentMapping = entries{"x": accepted("x")}
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		err := c.replicator.Status().Update(t.Context(), probe.DeepCopy(), client.DryRunAll)
 		return refusal{metav1.StatusReasonInvalid, "status.currentMapping has"}.of(err)
 	})
@@ -98,7 +100,7 @@ func TestAProviderCannotStandForAnother(t *testing.T) {
 	must(t, c.reflect(t, "mine", honest))
 	must(t, c.reflect(t, "plain", nil))
 
-	for name, test := range map[string]struct {
+	for name, tc := range map[string]struct {
 		labels  map[string]string
 		refused string
 	}{
@@ -113,10 +115,10 @@ func TestAProviderCannotStandForAnother(t *testing.T) {
 		"a node of no use": {map[string]string{"liqo.io/type": ""}, "the label liqo.io/type of a virtual node is virtual-node"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refused := refusal{metav1.StatusReasonInvalid, test.refused}
-			must(t, refused.of(c.reflect(t, "new", test.labels)))
-			must(t, refused.of(c.reflect(t, "mine", test.labels)))
-			labels, err := json.Marshal(test.labels)
+			refused := refusal{metav1.StatusReasonInvalid, tc.refused}
+			must(t, refused.of(c.reflect(t, "new", tc.labels)))
+			must(t, refused.of(c.reflect(t, "mine", tc.labels)))
+			labels, err := json.Marshal(tc.labels)
 			must(t, err)
 			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"labels":%s}}`, labels))
 			must(t, refused.of(c.admin.Patch(t.Context(), liqoforge.VirtualNode("mine", tenantNamespace), patch)))

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // The test lists every permission of the operator, so that each new one has to be added here.
@@ -194,7 +195,7 @@ func TestOrchestrationsAreReadAndWrittenWithTheirRoles(t *testing.T) {
 		return &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
 	}
 	viewer, editor := as(t, "viewer"), as(t, "editor")
-	eventually(t, func() error { return viewer.List(t.Context(), &v1alpha1.OrchestrationList{}) })
+	test.Eventually(t, func() error { return viewer.List(t.Context(), &v1alpha1.OrchestrationList{}) })
 	if err := viewer.Create(t.Context(), object()); !apierrors.IsForbidden(err) {
 		t.Errorf("the viewer creates one: %v", err)
 	}

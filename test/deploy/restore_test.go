@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // The test follows the restore of etcd that docs/install.md describes. Since the backup, one slice
@@ -22,7 +23,7 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 		`{class: gold, offer: {nodes: {selector: {matchLabels: {pool: deploy-test}}}}, updateThresholdPercent: 0, slices: {defaults: {}}}`)
 	args := container(t, deployment(t, render(t))).Args
 	o := start(t, args)
-	o.awaitReady(t)
+	o.AwaitReady(t)
 
 	early, late := aSlice("early", "gold"), aSlice("late", "gold")
 	requestCPU("2")(early)
@@ -42,9 +43,9 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	must(t, o.Stop(gracefulStop))
 	restore(t, p, &backup.Items[0], late)
 	o = start(t, args)
-	o.awaitReady(t)
+	o.AwaitReady(t)
 	// The recorded Grant holds, and the rest of the pool is free.
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		var policy v1alpha1.ResourcePolicy
 		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy))
 		if got := policy.Status.Remaining["cpu"]; got.Value() != 4 {
@@ -89,7 +90,7 @@ func restore(t *testing.T, p *peering, grant *v1alpha1.Grant, made *authv1beta1.
 // awaitGranted waits until the answer to the slice has this much cpu.
 func awaitGranted(t *testing.T, p *peering, name string, cpu int64) {
 	t.Helper()
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		var s authv1beta1.ResourceSlice
 		if err := p.admin.Get(t.Context(), client.ObjectKey{Namespace: tenantNamespace, Name: name}, &s); err != nil {
 			return err

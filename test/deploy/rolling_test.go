@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	rr "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -142,7 +143,7 @@ func (l *liqo) failures() []error {
 func (l *liqo) awaitCalls(t *testing.T, when string) {
 	t.Helper()
 	calls, connections := l.calls.Load()+200, l.connections.Load()+10
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		if l.calls.Load() < calls || l.connections.Load() < connections {
 			if len(l.failures()) == 0 {
 				return fmt.Errorf("%d calls and %d connections, want %d and %d", l.calls.Load(), l.connections.Load(),
@@ -164,7 +165,7 @@ func TestNoCallFailsDuringARollingUpdate(t *testing.T) {
 	startReplica := func() *operator { return startProgram(t, raceBinary, namespace, args) }
 	old := []*operator{startReplica(), startReplica()}
 	for _, o := range old {
-		o.awaitReady(t)
+		o.AwaitReady(t)
 		s.add(o.Address("grpc"))
 	}
 	l := newLiqo(t, s)
@@ -174,7 +175,7 @@ func TestNoCallFailsDuringARollingUpdate(t *testing.T) {
 		// As with maxSurge 1, maxUnavailable 0 and minReadySeconds, the replacement is ready and
 		// known before the old replica is stopped.
 		replacement := startReplica()
-		replacement.awaitReady(t)
+		replacement.AwaitReady(t)
 		s.add(replacement.Address("grpc"))
 		l.awaitCalls(t, fmt.Sprintf("with replacement %d", i))
 
@@ -189,7 +190,7 @@ func TestNoCallFailsDuringARollingUpdate(t *testing.T) {
 	}
 
 	// The stream was on one of the old replicas, so it must have been opened again.
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		if n := l.streams.Load(); n < 2 {
 			return fmt.Errorf("%d streams were opened, want another after the update", n)
 		}
@@ -206,7 +207,7 @@ func TestAnEndpointThatDoesNotListenFailsCalls(t *testing.T) {
 	s := newService(t)
 	s.add(process.FreeAddress(t))
 	l := newLiqo(t, s)
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		if len(l.failures()) == 0 {
 			return errors.New("no call failed")
 		}

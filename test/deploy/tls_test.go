@@ -31,7 +31,7 @@ func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 		args[i] = strings.ReplaceAll(args[i], container(t, d).VolumeMounts[0].MountPath, dir)
 	}
 	o := start(t, args)
-	o.awaitReady(t)
+	o.AwaitReady(t)
 
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(crt)

@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 var (
@@ -89,7 +91,7 @@ func awaitAnswer(t *testing.T, part, pattern string) {
 	t.Helper()
 	command, _ := commandOf(t, part)
 	want := regexp.MustCompile(pattern)
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		if got := columns(shell(t, command)); !want.MatchString(got) {
 			return fmt.Errorf("%s\nanswers %s\nwant a match of %s", command, got, pattern)
 		}
@@ -131,7 +133,7 @@ func newHealthyCluster(t *testing.T) (*peering, *operator) {
 	applyPolicy(t, "gold",
 		`{class: gold, consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}`)
 	o := start(t, container(t, deployment(t, render(t))).Args)
-	o.awaitReady(t)
+	o.AwaitReady(t)
 
 	s := aSlice("mine", "gold")
 	s.Spec.Resources = corev1.ResourceList{"cpu": resource.MustParse("4"), "memory": resource.MustParse("4Gi")}
@@ -167,7 +169,7 @@ func TestEachTroubleshootingCommandPrintsWhatThePageShows(t *testing.T) {
 				// The authorizer learns of the binding from a watch.
 				setUp, ask, _ := strings.Cut(rest, "curl ")
 				shell(t, setUp)
-				eventually(t, func() error {
+				test.Eventually(t, func() error {
 					if got := shell(t, "curl "+ask); !strings.Contains(got, `"known":true`) || !strings.Contains(got, "fixed at 3") {
 						return fmt.Errorf("the explanation is %s", got)
 					}
@@ -209,7 +211,7 @@ func TestEachTroubleshootingCommandPrintsWhatThePageShows(t *testing.T) {
 		unserved := strings.Replace(parts["A slice is not answered"], "rslice mine", "rslice unserved", 1)
 		createAuthenticated(t, p, aSlice("unserved", "platinum"))
 		awaitAnswer(t, unserved, `^class platinum\nAuthentication Accepted\s*$`)
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			if got := shell(t, "kubectl -n liqo-tenant-rome events"); !strings.Contains(got, "NotServed") {
 				return fmt.Errorf("the events are\n%s", got)
 			}

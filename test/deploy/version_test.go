@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // wantKubernetes is the environment variable with the required minor version of the control plane.
@@ -64,7 +65,7 @@ func TestTheOperatorWorksOnThisKubernetes(t *testing.T) {
 	server, err := serverVersion(cluster.rest)
 	must(t, err)
 	o := start(t, container(t, deployment(t, render(t))).Args)
-	o.awaitReady(t)
+	o.AwaitReady(t)
 	valid := writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`)
 	mustKubectl(t, "apply", "-f", valid)
 	t.Cleanup(func() { remove(t, named("as-it-should-be")) })
@@ -73,7 +74,7 @@ func TestTheOperatorWorksOnThisKubernetes(t *testing.T) {
 	broken := writeFixed(t, "broken", `cpu: 500m, memory: 100m, pods: 10`)
 	advice := `spec.offer.fixed[memory]: Invalid value: "100m": ` + v1alpha1.AmountNotWhole
 	if server.AtLeast(version.MajorMinor(1, 30)) {
-		eventually(t, func() error { return rulesInForce(t.Context()) })
+		test.Eventually(t, func() error { return rulesInForce(t.Context()) })
 		if _, err := kubectl(t.Context(), "apply", "-f", broken); err == nil || !strings.Contains(err.Error(), advice) {
 			t.Errorf("kubectl apply returns %v, want %s", err, advice)
 		}
@@ -92,7 +93,7 @@ func named(name string) *v1alpha1.ResourcePolicy {
 // awaitInvalid waits until the policy's Ready condition has the reason Invalid and the advice.
 func awaitInvalid(t *testing.T, name, advice string) {
 	t.Helper()
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		p := named(name)
 		if err := cluster.client.Get(t.Context(), client.ObjectKeyFromObject(p), p); err != nil {
 			return err

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/onsi/gomega"
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
@@ -27,6 +27,7 @@ import (
 	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -132,20 +133,8 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, degrees := range []string{"20", "80"} {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint("n", i), Labels: map[string]string{"example.com/temperature": degrees}}}
-		if err := api.Create(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
-		// Admission taints new nodes.
-		node.Spec.Taints = nil
-		if err := api.Update(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
-		node.Status.Allocatable = nodestest.List("cpu", "8", "memory", "16Gi", "pods", "110")
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		if err := api.Status().Update(t.Context(), node); err != nil {
-			t.Fatal(err)
-		}
+		nodestest.Create(t, api, nodestest.Node(fmt.Sprint("n", i), nodestest.List("cpu", "8", "memory", "16Gi", "pods", "110"),
+			nodestest.NodeLabel("example.com/temperature", degrees)))
 	}
 	policy := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.ResourcePolicySpec{
 		Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
@@ -154,32 +143,26 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 	if err := api.Create(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := cluster.KubeconfigFile(t)
 	p := process.StartTest(t, filepath.Join(dir, "custom-operator"), []string{
 		"--config=" + filepath.Join(dir, "deploy", "config.yaml"), "--leader-elect", "--leader-election-namespace=default",
 		"--grpc-bind-address=" + process.FreeAddress(t), "--metrics-bind-address=" + process.FreeAddress(t),
 		"--health-probe-bind-address=" + process.FreeAddress(t),
 	}, "KUBECONFIG="+kubeconfig)
 	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome")
-	g := gomega.NewWithT(t)
-	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("8"), "the hot node is left out")
+	test.Eventually(t, func() string { return cmp.Diff("8", cpu()) }) // The hot node is left out.
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
 	if err := api.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/temperature":"30"}}}`))); err != nil {
 		t.Fatal(err)
 	}
-	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("16"), "it has cooled down")
-	g.Eventually(p.Log).WithTimeout(time.Minute).Should(gomega.MatchRegexp(
-		`"logger":"plugins.Audit","msg":"An offer has changed","consumer":"rome","class":"","policy":"all","amounts":\{"cpu":"16"`))
-	g.Eventually(p.Log).WithTimeout(time.Minute).Should(gomega.ContainSubstring(
-		`"msg":"A policy is in force","policy":"all","offers":1,"nodes":2`))
+	test.Eventually(t, func() string { return cmp.Diff("16", cpu()) }) // It has cooled down.
+	p.AwaitLog(t, `"logger":"plugins.Audit","msg":"An offer has changed","consumer":"rome","class":"","policy":"all","amounts":\{"cpu":"16"`)
+	p.AwaitLog(t, `"msg":"A policy is in force","policy":"all","offers":1,"nodes":2`)
 	if err := api.Delete(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	g.Eventually(p.Log).WithTimeout(time.Minute).Should(gomega.MatchRegexp(`"An object has ended","kind":"Policy","key":"all"`))
+	p.AwaitLog(t, `"An object has ended","kind":"Policy","key":"all"`)
 	if err := p.Stop(time.Minute); err != nil {
 		t.Error(err)
 	}
@@ -188,10 +171,7 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 func TestAWrongConfigurationEndsTheExampleWithOneLine(t *testing.T) {
 	dir := build(t)
 	header := "apiVersion: config.proffer.dev/v1alpha1\nkind: OperatorConfiguration\n"
-	kubeconfig := filepath.Join(dir, "kubeconfig")
-	if err := startCluster(t).WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := startCluster(t).KubeconfigFile(t)
 	for text, want := range map[string]string{
 		"filters: {nodes: [Basic, Affinity, Warm]}":                                       `filters.nodes lists "Warm", and there is no such filter: write Basic, Affinity or Temperature`,
 		"filters: {nodes: [Basic, Affinity, Temperature, Temperature]}":                   "filters.nodes lists Temperature twice: leave one of them out",

@@ -9,13 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
+	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -90,10 +91,7 @@ func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 	if err := api.Create(t.Context(), policy); err != nil {
 		t.Fatal(err)
 	}
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := cluster.WriteKubeconfig(kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	kubeconfig := cluster.KubeconfigFile(t)
 	program, err := process.Build(t.Context(), t.TempDir())
 	if err != nil {
 		t.Fatal(err)
@@ -102,17 +100,17 @@ func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 		"--leader-elect", "--leader-election-namespace=default", "--grpc-bind-address=" + process.FreeAddress(t),
 		"--metrics-bind-address=0", "--health-probe-bind-address=" + process.FreeAddress(t),
 	}, "KUBECONFIG="+kubeconfig)
-	cpu, g := cpuOf(t, reader(t, p.Address("grpc")), "rome"), gomega.NewWithT(t)
-	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("8"))
+	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome")
+	test.Eventually(t, func() string { return cmp.Diff("8", cpu()) })
 	if err := os.WriteFile(filepath.Join(dir, "amounts.json"), []byte(`{"rome": {"cpu": "6"}}`), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	g.Eventually(cpu).WithTimeout(time.Minute).Should(gomega.Equal("6"), "the file was edited")
+	test.Eventually(t, func() string { return cmp.Diff("6", cpu()) }) // The file was edited.
 
 	if _, err := reader(t, address).RemoveCluster(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}); err != nil {
 		t.Fatal(err)
 	}
-	g.Eventually(monitor.Log).WithTimeout(time.Minute).Should(gomega.ContainSubstring("rome is gone"))
+	monitor.AwaitLog(t, "rome is gone")
 	for _, running := range []*process.Process{p, monitor} {
 		if err := running.Stop(time.Minute); err != nil {
 			t.Error(err)

@@ -29,8 +29,7 @@ func newCluster(t *testing.T) cluster {
 	c := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{
 		root + "/test/deploy/testdata/servicemonitor-crd.yaml", root + "/test/deploy/testdata/prometheusrule-crd.yaml",
 	}})
-	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, c.WriteKubeconfig(kubeconfig))
+	kubeconfig := c.KubeconfigFile(t)
 	return cluster{kubectl: filepath.Join(c.Assets, "kubectl"), kubeconfig: kubeconfig}
 }
 

@@ -155,3 +155,11 @@ func await(t *testing.T, what string, try func() error) {
 		}
 	}
 }
+
+// must ends the test if err is not nil.
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

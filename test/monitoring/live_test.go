@@ -14,6 +14,8 @@ import (
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
 	"github.com/prometheus/prometheus/model/labels"
+
+	"proffer.dev/proffer/test"
 )
 
 // TestTheBoardAndTheAlertsWorkOnALiveOperator goes through three states of a cluster: all is well,
@@ -49,8 +51,8 @@ func TestTheBoardAndTheAlertsWorkOnALiveOperator(t *testing.T) {
 		for _, o := range w.operators {
 			must(t, o.Stop(timeout))
 		}
-		eventually(t, func(ctx context.Context) error {
-			active, err := w.alerts(ctx)
+		test.EventuallyWithin(t, timeout, func() error {
+			active, err := w.alerts(t.Context())
 			if err == nil && active["ProfferAbsent "] != promv1.AlertStatePending {
 				err = fmt.Errorf("these alerts are active: %v", active)
 			}
@@ -69,12 +71,12 @@ func (w *world) authenticate(t *testing.T, slice string) {
 func (w *world) testPanelsHaveData(t *testing.T) {
 	panels := readBoard(t).queries()
 	token := strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer-reader"))
-	eventually(t, func(ctx context.Context) error {
+	test.EventuallyWithin(t, timeout, func() error {
 		// A rate needs requests between two scrapes.
-		missing := []error{w.readOffers(ctx, token)}
+		missing := []error{w.readOffers(t.Context(), token)}
 		for _, p := range panels {
 			for _, q := range p.Targets {
-				if err := w.hasData(ctx, q); err != nil {
+				if err := w.hasData(t.Context(), q); err != nil {
 					missing = append(missing, fmt.Errorf("%s: %w", p.Title, err))
 				}
 			}
@@ -114,8 +116,8 @@ func panelNamed(t *testing.T, title string) string {
 
 func (w *world) awaitValue(t *testing.T, expr string, want model.SampleValue) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		result, err := w.query(ctx, expr)
+	test.EventuallyWithin(t, timeout, func() error {
+		result, err := w.query(t.Context(), expr)
 		if err == nil && (len(result) != 1 || result[0].Value != want) {
 			err = fmt.Errorf("%s is %v, want %v", expr, result, want)
 		}
@@ -293,8 +295,8 @@ func own(set model.LabelSet) string {
 
 func (w *world) awaitAlerts(t *testing.T, want map[string]promv1.AlertState) {
 	t.Helper()
-	eventually(t, func(ctx context.Context) error {
-		got, err := w.alerts(ctx)
+	test.EventuallyWithin(t, timeout, func() error {
+		got, err := w.alerts(t.Context())
 		if err != nil {
 			return err
 		}

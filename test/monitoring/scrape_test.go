@@ -245,19 +245,19 @@ func promtool(t *testing.T, tests []unitTest) {
 }
 
 // shorten leaves out what the series of testdata/operator.yaml report after the last expectation.
-func (test *unitTest) shorten(t *testing.T) {
+func (u *unitTest) shorten(t *testing.T) {
 	t.Helper()
-	interval, err := time.ParseDuration(test.Interval)
+	interval, err := time.ParseDuration(u.Interval)
 	must(t, err)
 	steps := 0
-	for _, e := range test.Expectations {
+	for _, e := range u.Expectations {
 		at, err := time.ParseDuration(e.Time)
 		must(t, err)
 		steps = max(steps, int(at/interval))
 	}
-	for i, s := range test.Series {
+	for i, s := range u.Series {
 		if values, long := strings.CutSuffix(s.Values, "x600"); long && steps < 600 {
-			test.Series[i].Values = fmt.Sprintf("%sx%d", values, steps)
+			u.Series[i].Values = fmt.Sprintf("%sx%d", values, steps)
 		}
 	}
 }

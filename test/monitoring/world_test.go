@@ -3,7 +3,6 @@ package monitoring
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -17,8 +16,6 @@ import (
 	"github.com/prometheus/client_golang/api"
 	promv1 "github.com/prometheus/client_golang/api/prometheus/v1"
 	"github.com/prometheus/common/model"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/yaml"
 
@@ -62,7 +59,7 @@ func newWorld(t *testing.T) *world {
 	}})
 	must(t, w.cluster.WriteKubeconfig(w.kubeconfig))
 	w.kubectl(t, "apply", "-k", withAccounting(t, dir))
-	w.startOperators(t, operator, filepath.Join(dir, "operator"))
+	w.startOperators(t, operator, dir)
 	w.startPrometheus(t, dir)
 	return w
 }
@@ -102,29 +99,19 @@ func (w *world) kubectl(t *testing.T, args ...string) string {
 
 // startOperators runs the operator as its Deployment does: with its arguments, its files and its
 // account.
-func (w *world) startOperators(t *testing.T, program, kubeconfig string) {
+func (w *world) startOperators(t *testing.T, program, dir string) {
 	t.Helper()
 	args := strings.Fields(w.kubectl(t, "-n", namespace, "get", "deployment", "proffer",
 		"-o", "jsonpath={.spec.template.spec.containers[0].args[*]}"))
 	for i := range args {
-		args[i] = strings.Replace(args[i], "/etc/proffer/", filepath.Dir(kubeconfig)+"/mounted/", 1)
+		args[i] = strings.Replace(args[i], "/etc/proffer/", dir+"/mounted/", 1)
 	}
 	// A pod finds its own namespace in a file.
 	args = append(args, "--leader-election-namespace="+namespace)
-	token := strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer"))
-	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{
-			"c": {Server: w.cluster.Config.Host, CertificateAuthorityData: w.cluster.Config.CAData},
-		},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: token}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	}, kubeconfig))
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
+	kubeconfig := controlplane.KubeconfigFileOf(t, controlplane.AccountConfig(t, w.cluster.Config, namespace, "proffer"))
 	for range replicas {
 		o := process.StartTest(t, program, args, "KUBECONFIG="+kubeconfig)
-		must(t, o.Ready(ctx))
+		o.AwaitReady(t)
 		w.operators = append(w.operators, o)
 	}
 }
@@ -186,7 +173,8 @@ func (w *world) startPrometheus(t *testing.T, dir string) {
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
 	must(t, server.Until(ctx, func(ctx context.Context) error {
-		return ready(ctx, "http://"+address+"/-/ready")
+		_, err := process.Get(ctx, http.DefaultClient, "http://"+address+"/-/ready", "")
+		return err
 	}))
 }
 
@@ -197,44 +185,11 @@ func (w *world) readOffers(ctx context.Context, token string) error {
 		DisableKeepAlives: true,
 	}}
 	for _, o := range w.operators {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://"+o.Address("metrics")+rest.OffersPath, http.NoBody)
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Authorization", "Bearer "+token)
-		if err := send(client, request); err != nil {
+		if _, err := process.Get(ctx, client, "https://"+o.Address("metrics")+rest.OffersPath, token); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func ready(ctx context.Context, url string) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
-	if err != nil {
-		return err
-	}
-	return send(http.DefaultClient, request)
-}
-
-// send returns an error unless the answer to the request has status 200.
-func send(client *http.Client, request *http.Request) error {
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		err = errors.New(response.Status)
-	}
-	return errors.Join(err, response.Body.Close())
-}
-
-// eventually waits until try has no error any more.
-func eventually(t *testing.T, try func(ctx context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), timeout)
-	defer cancel()
-	must(t, process.Until(ctx, try))
 }
 
 // query returns the result of an expression now.

@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"proffer.dev/proffer/test/process"
+	"proffer.dev/proffer/test"
 )
 
 // pageTime bounds the actions on one tab.
@@ -53,9 +53,7 @@ func profileDir(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "profile")
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), pageTime)
-		defer cancel()
-		must(t, process.Until(ctx, func(context.Context) error { return os.RemoveAll(dir) }))
+		test.Eventually(t, func() error { return os.RemoveAll(dir) })
 	})
 	return dir
 }

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"context"
 	_ "embed"
 	"errors"
 	"flag"
@@ -19,6 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/test"
 )
 
 // update has the screenshots of the docs written.
@@ -201,7 +201,7 @@ func (p *tab) awaitTitle(title string) { p.t.Helper(); p.awaitText("Proffer", ti
 
 func (p *tab) awaitText(texts ...string) {
 	p.t.Helper()
-	eventually(p.t, func(context.Context) error {
+	test.Eventually(p.t, func() error {
 		shown, err := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.readyState + ' ' + document.title + ' ' + document.body.innerText"))
 		if err != nil {
 			return err
@@ -246,7 +246,7 @@ func testRehearsal(t *testing.T, w *world) {
 func (p *tab) forgive(code int) {
 	p.t.Helper()
 	want := fmt.Sprintf("Failed to load resource: the server responded with a status of %d ", code)
-	eventually(p.t, func(context.Context) error {
+	test.Eventually(p.t, func() error {
 		for _, problem := range p.taken() {
 			if strings.Contains(problem, want) {
 				return nil

@@ -1,7 +1,6 @@
 package page
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // testProviders disables and enables a provider with the buttons of the page.
@@ -40,7 +40,7 @@ func testProviders(t *testing.T, w *world) {
 		p.axe("providers, " + step.state)
 		p.screenshot("providers-" + step.state)
 		p.do(chromedp.Click(chromedp.CSS(fmt.Sprintf("button[aria-label=%q]", step.button))))
-		eventually(t, func(context.Context) error {
+		test.Eventually(t, func() error {
 			if got := p.cells(state); len(got) != 1 || got[0][1] != step.then {
 				return fmt.Errorf("oslo: %v", got)
 			}

@@ -17,18 +17,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	clientrest "k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/hack/controlplane/egress"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -84,21 +80,15 @@ func (w *world) startOperator(t *testing.T, proxy *egress.Proxy) {
 	t.Helper()
 	program, err := process.Build(t.Context(), w.dir)
 	must(t, err)
-	config := clientrest.AnonymousClientConfig(w.cluster.Config)
-	config.BearerToken = strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer"))
 	operator := process.StartTest(t, program, []string{
 		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
 		"--health-probe-bind-address=:8081", "--orchestrate", "--cluster-id=milan",
-	}, "KUBECONFIG="+w.kubeconfig(t, config))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	must(t, operator.Ready(ctx))
+	}, "KUBECONFIG="+controlplane.KubeconfigFileOf(t, controlplane.AccountConfig(t, w.cluster.Config, namespace, "proffer")))
+	operator.AwaitReady(t)
 	proxy.Route(operator.Address("metrics"))
 	pod, endpoint := egress.Replica(namespace)
-	must(t, w.client.Create(t.Context(), pod))
-	pod.Status = egress.Running()
-	must(t, w.client.Status().Update(t.Context(), pod))
-	must(t, w.client.Create(t.Context(), endpoint))
+	nodestest.Create(t, w.client, pod)
+	nodestest.Create(t, w.client, endpoint)
 }
 
 // populate creates two nodes of 8 cpu, pods of this cluster and of two consumers, and policies, and
@@ -106,22 +96,14 @@ func (w *world) startOperator(t *testing.T, proxy *egress.Proxy) {
 func (w *world) populate(t *testing.T) {
 	t.Helper()
 	for _, name := range []string{"worker-1", "worker-2"} {
-		node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"pool": "gold"}}}
-		must(t, w.client.Create(t.Context(), node))
-		node.Status.Allocatable = corev1.ResourceList{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi"), "pods": resource.MustParse("110")}
-		node.Status.Capacity = node.Status.Allocatable
-		node.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}
-		must(t, w.client.Status().Update(t.Context(), node))
-		// The API server taints a new node, and a controller of a real cluster removes the taint.
-		node.Spec.Taints = nil
-		must(t, w.client.Update(t.Context(), node))
+		nodestest.Create(t, w.client, nodestest.Node(name, nodestest.List("cpu", "8", "memory", "32Gi", "pods", "110"), nodestest.NodeLabel("pool", "gold")))
 	}
 	w.pod(t, "web", "worker-1", "", "2", "8Gi")
 	w.pod(t, "batch-1", "worker-1", "rome", "1", "4Gi")
 	w.pod(t, "batch-2", "worker-2", "rome", "2", "4Gi")
 	w.pod(t, "report", "worker-2", "oslo", "1", "2Gi")
 	w.kubectl(t, "apply", "-f", "testdata/policies.yaml", "-f", "testdata/orchestration.yaml")
-	eventually(t, func(context.Context) error {
+	test.Eventually(t, func() error {
 		text := fmt.Sprint(w.offers(t).Consumers)
 		if !strings.Contains(text, "50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 3") {
 			return errors.New(text)
@@ -133,32 +115,11 @@ func (w *world) populate(t *testing.T) {
 // pod creates a pod that is bound to a node, of a consumer unless that is empty.
 func (w *world) pod(t *testing.T, name, node, consumer, cpu, memory string) {
 	t.Helper()
-	p := &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: metav1.NamespaceDefault, Name: name},
-		Spec: corev1.PodSpec{NodeName: node, Containers: []corev1.Container{{
-			Name: "c", Image: "c",
-			Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse(cpu), "memory": resource.MustParse(memory)}},
-		}}},
-	}
+	p := nodestest.Pod(name, node, nodestest.List("cpu", cpu, "memory", memory))
 	if consumer != "" {
-		p.Labels = map[string]string{"offloading.liqo.io/origin": consumer}
+		p.Labels["offloading.liqo.io/origin"] = consumer
 	}
-	must(t, w.client.Create(t.Context(), p))
-}
-
-// kubeconfig writes a kubeconfig with these credentials and no others.
-func (w *world) kubeconfig(t *testing.T, config *clientrest.Config) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	must(t, clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{
-			"u": {Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData},
-		},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	}, file))
-	return file
+	nodestest.Create(t, w.client, p)
 }
 
 // user returns the kubeconfig of a new user with these Roles in the operator's namespace.
@@ -169,7 +130,7 @@ func (w *world) user(t *testing.T, name string, roles ...string) string {
 	for _, role := range roles {
 		w.kubectl(t, "-n", namespace, "create", "rolebinding", name+"-"+role, "--role="+role, "--user="+name)
 	}
-	return w.kubeconfig(t, config)
+	return controlplane.KubeconfigFileOf(t, config)
 }
 
 // kubectl runs kubectl as the administrator.
@@ -265,7 +226,7 @@ func (w *world) crowd(t *testing.T) {
 	must(t, os.WriteFile(file, []byte(text.String()), 0o600))
 	w.kubectl(t, "apply", "-f", file)
 	t.Cleanup(func() { _ = os.Remove(file) })
-	eventually(t, func(context.Context) error {
+	test.Eventually(t, func() error {
 		if n := len(w.offers(t).Consumers); n < 1000 {
 			return fmt.Errorf("%d consumers", n)
 		}
@@ -278,12 +239,4 @@ func must(t *testing.T, err error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-}
-
-// eventually waits until try returns nil.
-func eventually(t *testing.T, try func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	must(t, process.Until(ctx, try))
 }

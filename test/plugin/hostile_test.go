@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/visible"
+	"proffer.dev/proffer/test"
 )
 
 // manyClasses is how many more slices have a class of their own.
@@ -48,7 +49,7 @@ func TestAConsumerMayNameAnyClass(t *testing.T) {
 			unanswered++
 		}
 	}
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		notes := notesOf(t)
 		if len(notes) < unanswered || !slices.Contains(notes, `No ResourcePolicy serves the class "g\u043eld": create one, unless another controller answers this class`) {
 			return fmt.Errorf("%d Events, want %d: %.2000q", len(notes), unanswered, notes)

@@ -14,18 +14,14 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	authenticationv1 "k8s.io/api/authentication/v1"
-	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/hack/controlplane/egress"
 	proffer "proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -174,12 +170,8 @@ func startOperator(t *testing.T) *process.Process {
 	p := process.StartTest(t, program, []string{
 		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
 		"--health-probe-bind-address=:8081",
-	}, "KUBECONFIG="+kubeconfigOf(t, tokenOf(t, "proffer")))
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	if err := p.Ready(ctx); err != nil {
-		t.Fatal(err)
-	}
+	}, "KUBECONFIG="+controlplane.KubeconfigFileOf(t, tokenOf(t, "proffer")))
+	p.AwaitReady(t)
 	route(t, p.Address("metrics"))
 	startPod(t)
 	return p
@@ -197,18 +189,12 @@ func startPod(t *testing.T) {
 	t.Helper()
 	pod, endpoint := egress.Replica(namespace)
 	create(t, pod)
-	pod.Status = egress.Running()
-	if err := cluster.client.Status().Update(t.Context(), pod); err != nil {
-		t.Fatal(err)
-	}
 	create(t, endpoint)
 }
 
 func create(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := cluster.client.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	nodestest.Create(t, cluster.client, object)
 	t.Cleanup(func() {
 		if err := cluster.client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
 			t.Error(err)
@@ -216,17 +202,10 @@ func create(t *testing.T, object client.Object) {
 	})
 }
 
-// tokenOf returns a token of a ServiceAccount of the operator's namespace.
+// tokenOf returns a client configuration with a token of a ServiceAccount of the operator's namespace.
 func tokenOf(t *testing.T, account string) *rest.Config {
 	t.Helper()
-	request := &authenticationv1.TokenRequest{}
-	sa := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: account}}
-	if err := cluster.client.SubResource("token").Create(t.Context(), sa, request); err != nil {
-		t.Fatal(err)
-	}
-	config := rest.AnonymousClientConfig(cluster.Config)
-	config.BearerToken = request.Status.Token
-	return config
+	return controlplane.AccountConfig(t, cluster.Config, namespace, account)
 }
 
 // user returns the kubeconfig of a new user with these Roles in the operator's namespace.
@@ -240,28 +219,5 @@ func user(t *testing.T, name string, roles ...string) string {
 		must(t, "-n", namespace, "create", "rolebinding", name+"-"+role, "--role="+role, "--user="+name)
 		cleanup(t, "-n", namespace, "delete", "rolebinding", name+"-"+role)
 	}
-	return kubeconfigOf(t, config)
-}
-
-// kubeconfigOf writes a kubeconfig with these credentials and no others.
-func kubeconfigOf(t *testing.T, config *rest.Config) string {
-	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := clientcmd.WriteToFile(clientcmdapi.Config{
-		Clusters: map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{
-			"u": {Token: config.BearerToken, ClientCertificateData: config.CertData, ClientKeyData: config.KeyData},
-		},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	}, file); err != nil {
-		t.Fatal(err)
-	}
-	return file
-}
-
-// eventually waits until f returns nil.
-func eventually(t *testing.T, f func() error) {
-	t.Helper()
-	process.Eventually(t, patience, f)
+	return controlplane.KubeconfigFileOf(t, config)
 }

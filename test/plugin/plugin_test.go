@@ -21,6 +21,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -102,7 +104,7 @@ func testSimulateThenApply(t *testing.T, kubeconfig string) {
 		t.Error("simulating has changed an offer")
 	}
 	must(t, "apply", "-f", file)
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &after)
 		for _, c := range simulated.Offers {
 			if got := amount(&after, c.Consumer, c.Class, c.Resource); got != c.Then {
@@ -123,7 +125,7 @@ func testMigrateThenApply(t *testing.T, kubeconfig string) {
 	must(t, "apply", "-f", "../../cmd/kubectl-proffer/migrate/testdata/fixed-resources.yaml")
 	file := filepath.Join(t.TempDir(), "policy.yaml")
 	var r result
-	eventually(t, func() error { // The API server learns of the binding by a watch.
+	test.Eventually(t, func() error { // The API server learns of the binding by a watch.
 		r = kubectl(t.Context(), kubeconfig, "proffer", "migrate", "liqo-fixed-resources-plugin", "-n", "liqo", "--name", "standard", "--write", file)
 		if r.status != 0 {
 			return errors.New(r.stderr)
@@ -139,7 +141,7 @@ func testMigrateThenApply(t *testing.T, kubeconfig string) {
 		t.Fatalf("%d rows in:\n%s", len(rows), r.stdout)
 	}
 	must(t, "apply", "-f", file)
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		var after rest.Offers
 		decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &after)
 		for _, row := range rows {
@@ -176,7 +178,7 @@ func testWatch(t *testing.T, kubeconfig string) {
 	cancel()
 	_ = cmd.Wait() // It was killed.
 	must(t, "patch", "resourcepolicy", "gold-pool", "--type=merge", `-p='{"spec":{"offer":{"percent":50}}}'`)
-	eventually(t, func() error {
+	test.Eventually(t, func() error {
 		r := kubectl(t.Context(), kubeconfig, "proffer", "explain", "rome/gold/cpu")
 		if !strings.Contains(r.stdout, "50% of 14") {
 			return errors.New(r.stdout)
@@ -232,7 +234,7 @@ func TestEachRoleAllowsItsCommandsAndNoOthers(t *testing.T) {
 	} {
 		t.Run(tc.user+": "+tc.command, func(t *testing.T) {
 			// The API server learns of new bindings by a watch.
-			eventually(t, func() error {
+			test.Eventually(t, func() error {
 				r := kubectl(t.Context(), users[tc.user], "proffer", tc.command)
 				refused := strings.HasPrefix(r.stderr, "error: ")
 				if refused != (tc.refusal != "") || !strings.Contains(r.stderr, tc.refusal) || strings.Count(r.stderr, "\n") > 1 {
@@ -248,7 +250,7 @@ func TestAnOperatorThatDoesNotAnswerIsExplained(t *testing.T) {
 	reader := user(t, "impatient", readerRole)
 	expect := func(t *testing.T, want string, args ...string) {
 		t.Helper()
-		eventually(t, func() error {
+		test.Eventually(t, func() error {
 			r := kubectl(t.Context(), reader, append([]string{"proffer", "offers"}, args...)...)
 			if r.status != 1 || r.stdout != "" || !strings.HasPrefix(r.stderr, "error: "+want) {
 				return fmt.Errorf("%d %s%s", r.status, r.stdout, r.stderr)
@@ -346,7 +348,7 @@ func startPowerless(t *testing.T) {
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "powerless"}},
 	})
 	p := process.StartTest(t, program, []string{"--grpc-bind-address=:6001", "--metrics-bind-address=:8443", "--health-probe-bind-address=:8081"},
-		"KUBECONFIG="+kubeconfigOf(t, tokenOf(t, "powerless")))
+		"KUBECONFIG="+controlplane.KubeconfigFileOf(t, tokenOf(t, "powerless")))
 	// It waits for its caches, and would end only after its grace.
 	t.Cleanup(func() { _ = p.Kill() })
 	route(t, p.Address("metrics"))
@@ -364,8 +366,8 @@ func TestTheCallersCredentialsDoNotReachTheOperator(t *testing.T) {
 	config := tokenOf(t, "proffer") // Any token: that of the operator itself will do.
 	must(t, "-n", namespace, "create", "rolebinding", "with-token", "--role="+readerRole, "--serviceaccount="+namespace+":proffer")
 	cleanup(t, "-n", namespace, "delete", "rolebinding", "with-token")
-	caller := kubeconfigOf(t, config)
-	eventually(t, func() error {
+	caller := controlplane.KubeconfigFileOf(t, config)
+	test.Eventually(t, func() error {
 		if r := kubectl(t.Context(), caller, "proffer", "offers"); r.status != 0 {
 			return fmt.Errorf("%d %s", r.status, r.stderr)
 		}

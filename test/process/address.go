@@ -20,8 +20,8 @@ func OnLoopback(args []string) ([]string, error) {
 	adapted := slices.Clone(args)
 	var bind []int
 	for i, arg := range args {
-		_, at, ok := strings.Cut(arg, "-bind-address=")
-		if ok && at != "0" && (!strings.HasPrefix(at, "127.0.0.1:") || at == loopback) {
+		flag, at, ok := strings.Cut(arg, "-bind-address=")
+		if ok && flag != "-" && at != "0" && (!strings.HasPrefix(at, "127.0.0.1:") || at == loopback) {
 			bind = append(bind, i)
 		}
 	}

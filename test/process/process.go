@@ -6,20 +6,22 @@
 //	err = p.Ready(ctx)
 //	err = p.Stop(30 * time.Second)
 //
-// It imports only the standard library. test/interop and test/slices have their own code for this:
-// they pin the libraries of the Liqo that they test, and must not require the operator's module.
+// It needs only the standard library, as package test does.
 package process
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"syscall"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 // Process is a program that was started.
@@ -30,7 +32,7 @@ type Process struct {
 	Err error
 
 	cmd *exec.Cmd
-	log buffer
+	log test.Buffer
 }
 
 // Start starts a command after OnLoopback has replaced its bind addresses. Log collects Stdout and
@@ -84,14 +86,20 @@ func (p *Process) Alive() error {
 // EndedError reports that a process has ended. Err is nil for exit status 0.
 type EndedError struct{ Err error }
 
-func (e *EndedError) Error() string { return fmt.Sprintf("the operator ended: %v", e.Err) }
+func (e *EndedError) Error() string { return fmt.Sprintf("the process ended: %v", e.Err) }
 
 func (e *EndedError) Unwrap() error { return e.Err }
 
+// Final ends test.Until.
+func (e *EndedError) Final() {}
+
 // Stop ends the process as the kubelet does: SIGTERM, then SIGKILL if it still runs after grace. It
 // returns an error if the process had to be killed or its exit status is not 0.
-func (p *Process) Stop(grace time.Duration) error {
-	if err := p.signal(syscall.SIGTERM); err != nil && !errors.Is(err, os.ErrProcessDone) {
+func (p *Process) Stop(grace time.Duration) error { return p.StopBy(syscall.SIGTERM, grace) }
+
+// StopBy is Stop with another signal than SIGTERM.
+func (p *Process) StopBy(signal syscall.Signal, grace time.Duration) error {
+	if err := p.signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return err
 	}
 	timer := time.NewTimer(grace)
@@ -99,10 +107,11 @@ func (p *Process) Stop(grace time.Duration) error {
 	select {
 	case <-p.Exited:
 	case <-timer.C:
-		return errors.Join(fmt.Errorf("the operator still runs %v after SIGTERM", grace), p.Kill())
+		names := map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}
+		return errors.Join(fmt.Errorf("the process still runs %v after %s", grace, names[signal]), p.Kill())
 	}
 	if p.Err != nil {
-		return fmt.Errorf("the operator ended with %w, want status 0", p.Err)
+		return fmt.Errorf("the process ended with %w, want status 0", p.Err)
 	}
 	return nil
 }
@@ -124,25 +133,51 @@ func (p *Process) Resume() error { return p.signal(syscall.SIGCONT) }
 
 func (p *Process) signal(signal syscall.Signal) error {
 	if err := p.cmd.Process.Signal(signal); err != nil {
-		return fmt.Errorf("sending the operator %v: %w", signal, err)
+		return fmt.Errorf("sending the process %v: %w", signal, err)
 	}
 	return nil
 }
 
-// buffer allows concurrent writes and reads.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
+// Ready waits until the operator's /healthz and /readyz answer 200. It returns an error if the
+// operator or ctx ends first. The operator must have been started with --health-probe-bind-address.
+func (p *Process) Ready(ctx context.Context) error {
+	return p.Until(ctx, func(ctx context.Context) error {
+		for _, path := range []string{"/healthz", "/readyz"} {
+			if _, err := Get(ctx, http.DefaultClient, "http://"+p.Address("health-probe")+path, ""); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
+// Get returns the body of an answer with status 200. A token, unless empty, authenticates the request.
+func Get(ctx context.Context, web *http.Client, url, token string) (body []byte, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	if token != "" {
+		request.Header.Set("Authorization", "Bearer "+token)
+	}
+	response, err := web.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	body, err = io.ReadAll(response.Body)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s: %s", url, response.Status)
+	}
+	return body, err
 }
 
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
+// Until is test.Until, but also returns when the process ends, with an EndedError.
+func (p *Process) Until(ctx context.Context, try func(context.Context) error) error {
+	return test.Until(ctx, func(ctx context.Context) error {
+		if err := p.Alive(); err != nil {
+			return err
+		}
+		return try(ctx)
+	})
 }

@@ -2,11 +2,15 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 // grace is how long a process may take to stop at the end of its test.
@@ -20,9 +24,7 @@ func StartTest(t testing.TB, program string, args []string, env ...string) *Proc
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...)
 	cmd.Env = append(os.Environ(), env...)
 	p, err := Start(cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() {
 		if p.Alive() == nil {
 			_ = p.Resume() // A suspended process would not handle SIGTERM.
@@ -39,22 +41,30 @@ func StartTest(t testing.TB, program string, args []string, env ...string) *Proc
 	return p
 }
 
+// AwaitReady is Ready for a test.
+func (p *Process) AwaitReady(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), test.Timeout)
+	defer cancel()
+	test.Must(t, p.Ready(ctx))
+}
+
+// AwaitLog waits until a line that the process has printed matches a regular expression.
+func (p *Process) AwaitLog(t testing.TB, pattern string) {
+	t.Helper()
+	wanted := regexp.MustCompile(pattern)
+	test.Eventually(t, func() error {
+		if !wanted.MatchString(p.Log()) {
+			return fmt.Errorf("the process has printed nothing like %s", pattern)
+		}
+		return nil
+	})
+}
+
 // FreeAddress returns an address of the loopback device whose port is free.
 func FreeAddress(t testing.TB) string {
 	t.Helper()
 	addresses, err := FreeAddresses(1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return addresses[0]
-}
-
-// Eventually waits until try returns nil. After this time it fails the test. It can be called in a cleanup.
-func Eventually(t testing.TB, within time.Duration, try func() error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), within)
-	defer cancel()
-	if err := Until(ctx, func(context.Context) error { return try() }); err != nil {
-		t.Fatal(err)
-	}
 }

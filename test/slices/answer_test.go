@@ -8,6 +8,8 @@ import (
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
 )
 
 // The pool is one node that no other consumer uses.
@@ -79,7 +81,7 @@ slices:
 `)
 	s := newSlice(t, rome, "described", "gold", amounts{"cpu": "4", "memory": "4Gi", "pods": "10"})
 	s.awaitGrant(t, granted("described", amounts{"cpu": "4", "memory": "4Gi", "pods": "10"}))
-	eventually(t, "the virtual node is described", func(ctx context.Context) error {
+	lab.Eventually(t, "the virtual node is described", func(ctx context.Context) error {
 		node := s.emptyVirtualNode()
 		if err := rome.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 			return err

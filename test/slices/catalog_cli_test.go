@@ -63,7 +63,7 @@ type entry struct {
 // awaitEntry waits until the catalog has one entry, and returns it.
 func awaitEntry(t *testing.T, consumer *lab.Cluster, args ...string) (e entry) {
 	t.Helper()
-	eventually(t, consumer.ID+" reads its catalog", func(ctx context.Context) (err error) {
+	lab.Eventually(t, consumer.ID+" reads its catalog", func(ctx context.Context) (err error) {
 		e, err = readEntry(ctx, consumer, args...)
 		return err
 	})
@@ -73,7 +73,7 @@ func awaitEntry(t *testing.T, consumer *lab.Cluster, args ...string) (e entry) {
 // awaitShown waits until the plugin shows these amounts.
 func awaitShown(t *testing.T, consumer *lab.Cluster, want amounts) {
 	t.Helper()
-	eventually(t, "the Offer to "+consumer.ID+" is written again", func(ctx context.Context) error {
+	lab.Eventually(t, "the Offer to "+consumer.ID+" is written again", func(ctx context.Context) error {
 		e, err := readEntry(ctx, consumer)
 		if err != nil {
 			return err

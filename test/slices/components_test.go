@@ -23,7 +23,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	withServedClasses(t)
 	s := newSlice(t, rome, "served", "gold", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
 	s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
-	eventually(t, "a consumer cannot ask for class default", func(ctx context.Context) error {
+	lab.Eventually(t, "a consumer cannot ask for class default", func(ctx context.Context) error {
 		return refused(askAtProvider(ctx, "default"), metav1.StatusReasonInvalid, notServed("default"))
 	})
 	if err := refused(askAtProvider(t.Context(), "silver"), metav1.StatusReasonInvalid, notServed("silver")); err != nil {
@@ -128,7 +128,7 @@ func requireNegotiation(t *testing.T, s slice) {
 	if err := provider.Client.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Liqo renews the certificate", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo renews the certificate", func(ctx context.Context) error {
 		var after authv1beta1.Renew
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(before), &after); err != nil {
 			return err
@@ -189,7 +189,7 @@ func notServed(class string) string {
 // class.
 func (s slice) awaitRefusal(t *testing.T, class string) {
 	t.Helper()
-	eventually(t, "the provider rejects the class", func(context.Context) error {
+	lab.Eventually(t, "the provider rejects the class", func(context.Context) error {
 		log, err := s.consumer.Log("crd-replicator")
 		if err != nil {
 			return err

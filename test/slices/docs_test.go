@@ -84,7 +84,7 @@ func TestThePageShowsWhatHappens(t *testing.T) {
 	last := ""
 	for i, row := range page.rows {
 		steps[i]()
-		eventually(t, "after the step "+row.step, func(ctx context.Context) error {
+		lab.Eventually(t, "after the step "+row.step, func(ctx context.Context) error {
 			got, err := s.row(ctx)
 			if err != nil {
 				return err

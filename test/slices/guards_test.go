@@ -109,7 +109,7 @@ func TestTheCheckTriesTheGuardsBesideLiqosWebhooks(t *testing.T) {
 	offload(t, rome, "tried")
 	reports := func(what string, want ...string) {
 		t.Helper()
-		eventually(t, what, func(ctx context.Context) error {
+		lab.Eventually(t, what, func(ctx context.Context) error {
 			report, stderr, _, err := provider.Proffer(ctx, "check", "-o", "json")
 			for _, part := range want {
 				if err == nil && !strings.Contains(report, part) {
@@ -147,7 +147,7 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 	t.Run("liqoctl replaces the slice's spec", func(t *testing.T) {
 		// The slice has no consumer ID and no CSR until Liqo has filled them in again.
 		more := amounts{"cpu": "3", "memory": "1Gi", "pods": "5"}
-		eventually(t, "the slice is written", func(ctx context.Context) error {
+		lab.Eventually(t, "the slice is written", func(ctx context.Context) error {
 			rs, err := s.seen(ctx)
 			if err != nil {
 				return err
@@ -160,7 +160,7 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 	})
 	t.Run("the certificate of the slice is renewed", func(t *testing.T) {
 		var old []byte
-		eventually(t, "the certificate is replaced by an old one", func(ctx context.Context) error {
+		lab.Eventually(t, "the certificate is replaced by an old one", func(ctx context.Context) error {
 			rs, err := s.replica(ctx)
 			if err != nil {
 				return err
@@ -172,7 +172,7 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 			return provider.Client.Status().Update(ctx, rs)
 		})
 		s.ask(t, small)
-		eventually(t, "Liqo renews the certificate, and the consumer has the new one", func(ctx context.Context) error {
+		lab.Eventually(t, "Liqo renews the certificate, and the consumer has the new one", func(ctx context.Context) error {
 			rs, err := s.seen(ctx)
 			if err != nil {
 				return err
@@ -209,7 +209,7 @@ func renewConsumer(t *testing.T, consumer *lab.Cluster) {
 	namespace := lab.TenantNamespace(consumer.ID)
 	tenant := forge.Tenant(liqov1beta1.ClusterID(consumer.ID), &namespace)
 	var old []byte
-	eventually(t, "the certificate is replaced by an old one", func(ctx context.Context) (err error) {
+	lab.Eventually(t, "the certificate is replaced by an old one", func(ctx context.Context) (err error) {
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant); err != nil {
 			return err
 		}
@@ -219,7 +219,7 @@ func renewConsumer(t *testing.T, consumer *lab.Cluster) {
 		tenant.Status.AuthParams.SignedCRT = old
 		return provider.Client.Status().Update(ctx, tenant)
 	})
-	eventually(t, "Liqo renews the certificate, and the consumer has the new one", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo renews the certificate, and the consumer has the new one", func(ctx context.Context) error {
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(tenant), tenant); err != nil {
 			return err
 		}
@@ -321,11 +321,11 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 		delete(rs.Labels, "liqo.io/replicated")
 		rs.Spec.ConsumerClusterID = nil
 	}
-	eventually(t, "the slice is hidden", func(ctx context.Context) error { return editAtProvider(ctx, s, hide) })
+	lab.Eventually(t, "the slice is hidden", func(ctx context.Context) error { return editAtProvider(ctx, s, hide) })
 	if err := deleteAtProvider(t.Context(), s, metav1.DeletePropagationOrphan); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the slice is gone", func(ctx context.Context) error {
+	lab.Eventually(t, "the slice is gone", func(ctx context.Context) error {
 		return isGone(ctx, provider, forge.ResourceSlice(s.name, lab.TenantNamespace(rome.ID)))
 	})
 	quota := s.emptyQuota()
@@ -384,7 +384,7 @@ func TestWithoutTheGuardsACertificateIsForAnotherGroup(t *testing.T) {
 	if err := rome.Client.Create(t.Context(), rs); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the certificate is signed", func(ctx context.Context) error {
+	lab.Eventually(t, "the certificate is signed", func(ctx context.Context) error {
 		replica, err := s.replica(ctx)
 		if err != nil {
 			return err
@@ -416,7 +416,7 @@ func requireTypes(t *testing.T, policies ...string) {
 func requireTypesOn(t *testing.T, c *lab.Cluster, policies ...string) {
 	t.Helper()
 	for _, name := range policies {
-		eventually(t, "the types of "+name+" are checked", func(ctx context.Context) error {
+		lab.Eventually(t, "the types of "+name+" are checked", func(ctx context.Context) error {
 			var policy admissionv1.ValidatingAdmissionPolicy
 			if err := c.Client.Get(ctx, client.ObjectKey{Name: name}, &policy); err != nil {
 				return err

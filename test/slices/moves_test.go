@@ -69,7 +69,7 @@ func TestSlicesThatMoveDuringKillsAreNeverGrantedTwice(t *testing.T) {
 	if err := creating.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the pools are granted completely", committed.full)
+	lab.Eventually(t, "the pools are granted completely", committed.full)
 
 	for range kills {
 		var killing errgroup.Group
@@ -88,7 +88,7 @@ func TestSlicesThatMoveDuringKillsAreNeverGrantedTwice(t *testing.T) {
 		requested[class]++
 	}
 	committed.expect(requested)
-	eventually(t, "the pools are granted completely again", committed.full)
+	lab.Eventually(t, "the pools are granted completely again", committed.full)
 	committed.mu.Lock()
 	defer committed.mu.Unlock()
 	t.Logf("%d kills, %d answers", kills, committed.answers)

@@ -36,7 +36,7 @@ func TestConsumersSeeWhatTheyCouldHave(t *testing.T) {
 
 	t.Run("a drained consumer sees nothing until it is active again", func(t *testing.T) {
 		setCondition(t, rome, authv1beta1.TenantConditionDrained)
-		eventually(t, "the provider deletes rome's Offers", func(ctx context.Context) error {
+		lab.Eventually(t, "the provider deletes rome's Offers", func(ctx context.Context) error {
 			return differ("the number of Offers", 0, countOffers(ctx, provider.Client, rome))
 		})
 		setCondition(t, rome, authv1beta1.TenantConditionActive)
@@ -47,7 +47,7 @@ func TestConsumersSeeWhatTheyCouldHave(t *testing.T) {
 		if err := rome.Unpeer(t.Context(), provider); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "rome's Offers are deleted", func(ctx context.Context) error {
+		lab.Eventually(t, "rome's Offers are deleted", func(ctx context.Context) error {
 			return differ("the number of Offers", 0, countOffers(ctx, provider.Client, rome))
 		})
 		if err := rome.Peer(t.Context(), provider); err != nil {
@@ -121,7 +121,7 @@ func countOffers(ctx context.Context, api client.Client, consumer *lab.Cluster) 
 // class anything.
 func awaitAvailable(t *testing.T, consumer *lab.Cluster, want amounts) {
 	t.Helper()
-	eventually(t, consumer.ID+" sees what is available", func(ctx context.Context) error {
+	lab.Eventually(t, consumer.ID+" sees what is available", func(ctx context.Context) error {
 		api, err := consumer.At(ctx, provider)
 		if err != nil {
 			return err

@@ -55,7 +55,7 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 	create(t, orchestration)
 	awaitMapped(t, "team-rome", bern.ID)
 	t.Run("Liqo's webhook sends the pods to the chosen provider", func(t *testing.T) {
-		eventually(t, "a new pod tolerates the virtual nodes", func(ctx context.Context) error { return placed(ctx, "team-rome", bern.ID) })
+		lab.Eventually(t, "a new pod tolerates the virtual nodes", func(ctx context.Context) error { return placed(ctx, "team-rome", bern.ID) })
 	})
 	t.Run("a namespace with a forged label is not sent on", func(t *testing.T) {
 		o := &offloadingv1beta1.NamespaceOffloading{}
@@ -99,7 +99,7 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 			t.Fatal(err)
 		}
 		accept(t, oslo.ID) // Oslo has deleted the namespace.
-		eventually(t, "the NamespaceOffloading is gone", func(ctx context.Context) error {
+		lab.Eventually(t, "the NamespaceOffloading is gone", func(ctx context.Context) error {
 			return isGone(ctx, provider, &offloadingv1beta1.NamespaceOffloading{
 				ObjectMeta: metav1.ObjectMeta{Namespace: "team-rome", Name: consts.DefaultNamespaceOffloadingName},
 			})
@@ -168,7 +168,7 @@ func sendNamespace(t *testing.T, as client.Client, m *offloadingv1beta1.Namespac
 			t.Error(err)
 		}
 	})
-	eventually(t, "Liqo makes the namespace "+remote, func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo makes the namespace "+remote, func(ctx context.Context) error {
 		ns := &corev1.Namespace{}
 		if err := provider.Client.Get(ctx, client.ObjectKey{Name: remote}, ns); err != nil {
 			return err
@@ -187,7 +187,7 @@ func mapOf(ctx context.Context, id string) (*offloadingv1beta1.NamespaceMap, err
 func awaitMapped(t *testing.T, namespace string, want ...string) {
 	t.Helper()
 	slices.Sort(want)
-	eventually(t, fmt.Sprintf("Liqo maps %s to %v", namespace, want), func(ctx context.Context) error {
+	lab.Eventually(t, fmt.Sprintf("Liqo maps %s to %v", namespace, want), func(ctx context.Context) error {
 		var got []string
 		for _, id := range []string{bern.ID, oslo.ID} {
 			m, err := mapOf(ctx, id)
@@ -211,7 +211,7 @@ func awaitMapped(t *testing.T, namespace string, want ...string) {
 // accept plays Liqo on a peer, and its crd-replicator: the peer has exactly these namespaces.
 func accept(t *testing.T, id string, namespaces ...string) {
 	t.Helper()
-	eventually(t, id+" has the namespaces", func(ctx context.Context) error {
+	lab.Eventually(t, id+" has the namespaces", func(ctx context.Context) error {
 		m, err := mapOf(ctx, id)
 		if err != nil {
 			return err

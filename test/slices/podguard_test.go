@@ -76,7 +76,7 @@ func offload(t *testing.T, consumer *lab.Cluster, name string) string {
 	if err := errors.Join(consumer.Client.Create(t.Context(), namespace), consumer.Client.Create(t.Context(), offloading)); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Liqo creates the namespace on the provider", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo creates the namespace on the provider", func(ctx context.Context) error {
 		var all corev1.NamespaceList
 		if err := provider.Client.List(ctx, &all, client.MatchingLabels{consts.RemoteClusterID: consumer.ID}); err != nil {
 			return err
@@ -167,7 +167,7 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 
 	namespace := offload(t, rome, "guarded")
 	var sender, otherSender client.Client
-	eventually(t, "rome has the kubeconfigs of its slices", func(ctx context.Context) (err error) {
+	lab.Eventually(t, "rome has the kubeconfigs of its slices", func(ctx context.Context) (err error) {
 		if sender, err = rome.SliceAt(ctx, provider, s.name); err != nil {
 			return err
 		}
@@ -176,20 +176,20 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 	})
 	var sent *offloadingv1beta1.ShadowPod
 	// The namespace may not have its level yet: then Liqo's kubelet tries again, too.
-	eventually(t, "what Liqo's kubelet sends is accepted", func(ctx context.Context) (err error) {
+	lab.Eventually(t, "what Liqo's kubelet sends is accepted", func(ctx context.Context) (err error) {
 		if sent, err = s.forgeShadowPod(ctx, localPod(s.name), nil, namespace); err != nil {
 			return err
 		}
 		return sender.Create(ctx, sent)
 	})
-	eventually(t, "Liqo makes a Pod of it", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo makes a Pod of it", func(ctx context.Context) error {
 		var pod corev1.Pod
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(sent), &pod); err != nil {
 			return err
 		}
 		return differ("the Pod's node selector", map[string]string{"pool": "gold"}, pod.Spec.NodeSelector)
 	})
-	eventually(t, "Liqo's kubelet can change the labels", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo's kubelet can change the labels", func(ctx context.Context) error {
 		local := localPod(s.name)
 		local.Labels["version"] = "2"
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(sent), sent); err != nil {
@@ -238,7 +238,7 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 		if err := provider.Client.Delete(t.Context(), emptyPolicy("placed")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "the grant is withdrawn", func(ctx context.Context) error {
+		lab.Eventually(t, "the grant is withdrawn", func(ctx context.Context) error {
 			rs, err := s.replica(ctx)
 			if err != nil {
 				return err
@@ -347,7 +347,7 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 	s.awaitGrant(t, granted("free", small))
 	namespace := offload(t, rome, "unseen")
 	var sender client.Client
-	eventually(t, "rome has the kubeconfig of its slice", func(ctx context.Context) (err error) {
+	lab.Eventually(t, "rome has the kubeconfig of its slice", func(ctx context.Context) (err error) {
 		sender, err = rome.SliceAt(ctx, provider, s.name)
 		return err
 	})
@@ -367,7 +367,7 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 			t.Errorf("a pod of %s cpu: %v, want Liqo's refusal", cpu, err)
 		}
 	}
-	eventually(t, "a pod within the grant is accepted", func(context.Context) error { return try("2") })
+	lab.Eventually(t, "a pod within the grant is accepted", func(context.Context) error { return try("2") })
 	requireFull("2001m")
 	for name, change := range uncounted {
 		shadow := forge("uncounted", "0")
@@ -394,7 +394,7 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 	}
 	requireFull("1m")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: kept.Name}}
-	eventually(t, "Liqo makes a Pod of it", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo makes a Pod of it", func(ctx context.Context) error {
 		return provider.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
 	})
 	orphan := client.PropagationPolicy(metav1.DeletePropagationOrphan)
@@ -419,13 +419,13 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 	for message, change := range uncounted {
 		shadow := forge("uncounted", "0")
 		change(&shadow.Spec.Pod)
-		eventually(t, "the guard refuses it: "+message, func(ctx context.Context) error {
+		lab.Eventually(t, "the guard refuses it: "+message, func(ctx context.Context) error {
 			return refused(sender.Create(ctx, shadow.DeepCopy(), client.DryRunAll), metav1.StatusReasonInvalid, message)
 		})
 	}
 	counted := forge("counted", "2")
-	eventually(t, "what Liqo's kubelet sends is accepted", func(ctx context.Context) error { return sender.Create(ctx, counted) })
-	eventually(t, "the guard refuses to leave its Pod behind", func(ctx context.Context) error {
+	lab.Eventually(t, "what Liqo's kubelet sends is accepted", func(ctx context.Context) error { return sender.Create(ctx, counted) })
+	lab.Eventually(t, "the guard refuses to leave its Pod behind", func(ctx context.Context) error {
 		return refused(sender.Delete(ctx, counted, client.DryRunAll, orphan), metav1.StatusReasonInvalid, "a ShadowPod is deleted together with its Pod")
 	})
 	if err := sender.Delete(t.Context(), counted); err != nil {
@@ -444,7 +444,7 @@ func testPrivilegedPod(t *testing.T, s slice, sender client.Client, namespace st
 	if err := sender.Create(t.Context(), shadow); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "Liqo's attempt to make the Pod is refused", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo's attempt to make the Pod is refused", func(ctx context.Context) error {
 		var events corev1.EventList
 		if err := provider.Client.List(ctx, &events, client.InNamespace(namespace)); err != nil {
 			return err

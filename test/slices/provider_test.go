@@ -137,7 +137,7 @@ func recordedGrants(ctx context.Context, api client.Client) ([]unstructured.Unst
 // seconds after they are deleted, in every pool if their policy is deleted too.
 func awaitNoGrants(t *testing.T) {
 	t.Helper()
-	eventually(t, "nothing counts as granted", func(ctx context.Context) error {
+	lab.Eventually(t, "nothing counts as granted", func(ctx context.Context) error {
 		left, err := recordedGrants(ctx, provider.Client)
 		if err == nil && len(left) > 0 {
 			err = fmt.Errorf("there are %d Grants, the first is %s", len(left), left[0].GetName())

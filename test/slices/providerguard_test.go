@@ -30,7 +30,7 @@ func withProviderGuard(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: "probe", Namespace: lab.TenantNamespace(provider.ID)},
 		Spec:       offloadingv1beta1.VirtualNodeSpec{ClusterID: "none"},
 	}
-	eventually(t, "the guard is enforced", func(ctx context.Context) error {
+	lab.Eventually(t, "the guard is enforced", func(ctx context.Context) error {
 		return refused(rome.Client.Create(ctx, probe.DeepCopy(), client.DryRunAll), metav1.StatusReasonInvalid, "a provider with the cluster ID none")
 	})
 }
@@ -62,7 +62,7 @@ const lyingPolicy = `{class: gold, offer: {fixed: {cpu: "8", memory: 8Gi, pods: 
 // awaitNodeLabel waits until rome's VirtualNode of the slice has this label of its cluster.
 func (s slice) awaitNodeLabel(t *testing.T, want string) {
 	t.Helper()
-	eventually(t, "Liqo makes the virtual node", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo makes the virtual node", func(ctx context.Context) error {
 		node := s.emptyVirtualNode()
 		if err := rome.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 			return err
@@ -83,7 +83,7 @@ func TestLiqoRefusesAProviderThatLies(t *testing.T) {
 	withProviderGuard(t)
 	s := newSlice(t, rome, "lied-to", "gold", small)
 	s.awaitAnswer(t, granted("lying", small))
-	eventually(t, "Liqo on rome is refused", func(context.Context) error {
+	lab.Eventually(t, "Liqo on rome is refused", func(context.Context) error {
 		return logged("liqo-controller-manager", "the label liqo.io/remote-cluster-id=oslo is not the ID of the cluster of this virtual node, milan")
 	})
 	if err := rome.Client.Get(t.Context(), client.ObjectKeyFromObject(s.emptyVirtualNode()), s.emptyVirtualNode()); !apierrors.IsNotFound(err) {
@@ -136,7 +136,7 @@ func TestLiqoReflectsNoNamespaceThatItDidNotSend(t *testing.T) {
 		}
 		return nil, errors.New("the namespace is not accepted")
 	}
-	eventually(t, "rome knows that the namespace is accepted", func(ctx context.Context) error {
+	lab.Eventually(t, "rome knows that the namespace is accepted", func(ctx context.Context) error {
 		_, err := accepted(ctx, rome, provider.ID)
 		return err
 	})
@@ -160,14 +160,14 @@ func TestLiqoReflectsNoNamespaceThatItDidNotSend(t *testing.T) {
 		return err == nil && m.Status.CurrentMapping[secret].Phase == offloadingv1beta1.MappingAccepted, err
 	}
 	// Otherwise the component is no longer needed.
-	eventually(t, "without the guard, rome reflects what milan answers", func(ctx context.Context) error {
+	lab.Eventually(t, "without the guard, rome reflects what milan answers", func(ctx context.Context) error {
 		err := lie(ctx, forge)
 		if got, failed := reflects(ctx); err == nil && !got {
 			err = errors.Join(failed, errors.New("not yet"))
 		}
 		return err
 	})
-	eventually(t, "milan answers the truth", func(ctx context.Context) error {
+	lab.Eventually(t, "milan answers the truth", func(ctx context.Context) error {
 		err := lie(ctx, tell)
 		if got, failed := reflects(ctx); err == nil && (got || failed != nil) {
 			err = errors.Join(failed, errors.New("not yet"))
@@ -176,12 +176,12 @@ func TestLiqoReflectsNoNamespaceThatItDidNotSend(t *testing.T) {
 	})
 
 	withProviderGuard(t)
-	eventually(t, "milan answers that it has another namespace, and Liqo on rome is refused", func(ctx context.Context) error {
+	lab.Eventually(t, "milan answers that it has another namespace, and Liqo on rome is refused", func(ctx context.Context) error {
 		return errors.Join(lie(ctx, forge), logged("crd-replicator", "status.currentMapping has kube-system, which spec.desiredMapping does not send to this provider"))
 	})
 	if got, err := reflects(t.Context()); got || err != nil {
 		t.Errorf("rome reflects kube-system: %t, %v", got, err)
 	}
 	// The end of the test waits until the namespace is gone: the guard lets that pass.
-	eventually(t, "milan answers the truth again", func(ctx context.Context) error { return lie(ctx, tell) })
+	lab.Eventually(t, "milan answers the truth again", func(ctx context.Context) error { return lie(ctx, tell) })
 }

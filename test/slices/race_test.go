@@ -73,7 +73,7 @@ func raced(policy, cpu string) answer {
 func awaitAnswers(t *testing.T, all []slice, want []answer) []slice {
 	t.Helper()
 	order := make([]slice, len(all))
-	eventually(t, "all are answered", func(ctx context.Context) error {
+	lab.Eventually(t, "all are answered", func(ctx context.Context) error {
 		got := make([]answer, len(all))
 		var seen strings.Builder
 		for _, s := range all {

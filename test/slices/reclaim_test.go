@@ -7,6 +7,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
 )
 
 // The consumer has a grant of 6 cpu and uses 2 of them. Its policy is lowered to 1.
@@ -59,7 +61,7 @@ func TestReclaimDecidesAboutAGrantAboveItsPolicy(t *testing.T) {
 // awaitObserved waits until the policy's status is current.
 func awaitObserved(t *testing.T, name string) {
 	t.Helper()
-	eventually(t, "the policy is observed", func(ctx context.Context) error {
+	lab.Eventually(t, "the policy is observed", func(ctx context.Context) error {
 		p := emptyPolicy(name)
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(p), p); err != nil {
 			return err

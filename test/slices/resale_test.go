@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
 )
 
 // What the provider has from another cluster and resells is marked on the consumer's virtual node, so
@@ -20,7 +22,7 @@ offer: {peers: {}}
 updateThresholdPercent: 0
 `)
 	s := newSlice(t, rome, "resold", "pooled", amounts{"cpu": "9", "memory": "1Gi", "pods": "5"})
-	eventually(t, "the virtual node has what is resold", func(ctx context.Context) error {
+	lab.Eventually(t, "the virtual node has what is resold", func(ctx context.Context) error {
 		node := s.emptyVirtualNode()
 		if err := rome.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 			return err

@@ -165,7 +165,7 @@ func denied(message string) answer {
 // awaitAnswer waits until the consumer's slice has this answer.
 func (s slice) awaitAnswer(t *testing.T, want answer) {
 	t.Helper()
-	eventually(t, s.consumer.ID+" is answered", func(ctx context.Context) error {
+	lab.Eventually(t, s.consumer.ID+" is answered", func(ctx context.Context) error {
 		rs, err := s.seen(ctx)
 		if err != nil {
 			return err
@@ -178,7 +178,7 @@ func (s slice) awaitAnswer(t *testing.T, want answer) {
 // answered.
 func (s slice) awaitAuthentication(t *testing.T) {
 	t.Helper()
-	eventually(t, "Liqo authenticates the slice", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo authenticates the slice", func(ctx context.Context) error {
 		rs, err := s.replica(ctx)
 		if err != nil {
 			return err
@@ -201,7 +201,7 @@ func (s slice) awaitGrant(t *testing.T, want answer) {
 // awaitUse waits until the consumer's virtual node and the provider's Quota have these amounts.
 func (s slice) awaitUse(t *testing.T, want amounts) {
 	t.Helper()
-	eventually(t, "the virtual node and the quota are updated", func(ctx context.Context) error {
+	lab.Eventually(t, "the virtual node and the quota are updated", func(ctx context.Context) error {
 		node, quota := s.emptyVirtualNode(), s.emptyQuota()
 		if err := s.consumer.Client.Get(ctx, client.ObjectKeyFromObject(node), node); err != nil {
 			return err
@@ -229,16 +229,6 @@ func (s slice) emptyQuota() *offloadingv1beta1.Quota {
 	quota := &offloadingv1beta1.Quota{}
 	quota.Name, quota.Namespace = authentication.CommonNameResourceSliceCSR(rs), lab.TenantNamespace(s.consumer.ID)
 	return quota
-}
-
-// eventually waits until f returns nil.
-func eventually(t *testing.T, what string, f func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
-	defer cancel()
-	if err := lab.Await(ctx, what, f); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // differ returns an error with the difference, if there is one.

@@ -45,7 +45,7 @@ func TestACordonKeepsGrantsAndPreventsNewOnes(t *testing.T) {
 // awaitCordon waits until Liqo has set or removed the mark of a cordon on the Quota.
 func (s slice) awaitCordon(t *testing.T, want bool) {
 	t.Helper()
-	eventually(t, "Liqo marks the quota", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo marks the quota", func(ctx context.Context) error {
 		quota := s.emptyQuota()
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(quota), quota); err != nil {
 			return err
@@ -67,7 +67,7 @@ func TestADrainFreesGrants(t *testing.T) {
 
 	setCondition(t, rome, authv1beta1.TenantConditionDrained)
 	waiting.awaitGrant(t, granted("drained", amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}))
-	eventually(t, "Liqo deletes the replica and the quota", func(ctx context.Context) error {
+	lab.Eventually(t, "Liqo deletes the replica and the quota", func(ctx context.Context) error {
 		if err := isGone(ctx, provider, forge.ResourceSlice(leaving.name, lab.TenantNamespace(rome.ID))); err != nil {
 			return err
 		}
@@ -89,7 +89,7 @@ func awaitRights(t *testing.T, c *lab.Cluster) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the consumer has its rights again", func(ctx context.Context) error {
+	lab.Eventually(t, "the consumer has its rights again", func(ctx context.Context) error {
 		return consumer.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(lab.TenantNamespace(c.ID)))
 	})
 }

@@ -112,7 +112,7 @@ func timeOne(t *testing.T, name string) []time.Duration {
 	created := time.Now()
 	newSlice(t, rome, name, "gold", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
 	var after []time.Duration
-	eventually(t, "all steps are seen", func(context.Context) error {
+	lab.Eventually(t, "all steps are seen", func(context.Context) error {
 		mu.Lock()
 		defer mu.Unlock()
 		after = nil

@@ -28,7 +28,7 @@ func TestAReplicaThatWasDeletedIsAnsweredAgain(t *testing.T) {
 	if err := provider.Client.Delete(t.Context(), before); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a new replica is answered", func(ctx context.Context) error {
+	lab.Eventually(t, "a new replica is answered", func(ctx context.Context) error {
 		after, err := s.replica(ctx)
 		if err != nil {
 			return err
@@ -78,7 +78,7 @@ func TestAnswersOfAConsumerAreReverted(t *testing.T) {
 				t.Fatal(err)
 			}
 			began, tampered := time.Now(), rs.ResourceVersion
-			eventually(t, "the answer is restored", func(ctx context.Context) error {
+			lab.Eventually(t, "the answer is restored", func(ctx context.Context) error {
 				rs, err := s.replica(ctx)
 				if err != nil {
 					return err
@@ -97,7 +97,7 @@ func TestAnswersOfAConsumerAreReverted(t *testing.T) {
 		})
 	}
 	t.Run("an Event informs the provider's admin", func(t *testing.T) {
-		eventually(t, "there is an Event", func(ctx context.Context) error {
+		lab.Eventually(t, "there is an Event", func(ctx context.Context) error {
 			var events eventsv1.EventList
 			if err := provider.Client.List(ctx, &events, client.InNamespace(lab.TenantNamespace(rome.ID))); err != nil {
 				return err

@@ -16,16 +16,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/tools/clientcmd"
-	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
@@ -72,16 +72,7 @@ func kubeconfigOf(t *testing.T, user string) []byte {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := clientcmd.Write(clientcmdapi.Config{
-		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: config.Host, CertificateAuthorityData: config.CAData}},
-		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {ClientCertificateData: config.CertData, ClientKeyData: config.KeyData}},
-		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
-		CurrentContext: "x",
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return text
+	return controlplane.KubeconfigOf(t, config)
 }
 
 // publish lets user rome read Offers, and creates some.
@@ -121,7 +112,7 @@ func TestTheRightsOfThePageAreThoseThatTheCommandNeeds(t *testing.T) {
 	publish(t)
 	expect := func(want string, wantStatus int) {
 		t.Helper()
-		kubetest.Eventually(t, func() string { // The API server learns of roles and CRDs a moment later.
+		test.Eventually(t, func() string { // The API server learns of roles and CRDs a moment later.
 			stdout, stderr, status := call(t, "alice")
 			if !strings.Contains(stdout+stderr, want) || status != wantStatus {
 				return stdout + stderr
@@ -188,7 +179,7 @@ func TestAnIdentityThatCannotBeUsedIsReported(t *testing.T) {
 		"warning: zurich: its identity is one of AWS IAM, which this command cannot use",
 		"",
 	}
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		stdout, stderr, status := call(t, "alice")
 		if !strings.Contains(stdout, "--remote-cluster-id milan --class gold ") || strings.Contains(stdout, "reboot") || status != 1 {
 			return stdout + stderr

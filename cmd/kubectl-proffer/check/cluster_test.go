@@ -21,6 +21,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
@@ -28,11 +29,7 @@ func TestMain(m *testing.M) { kubetest.Main(m) }
 // kubeconfig writes the file for the administrator of the test's cluster.
 func kubeconfig(t *testing.T) string {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := kubetest.Cluster(t).WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
-	return file
+	return kubetest.Cluster(t).KubeconfigFile(t)
 }
 
 // kubectl runs the kubectl of the test's cluster as its administrator.
@@ -117,7 +114,7 @@ func install(t *testing.T, file string) {
 func TestAnInstallationIsChecked(t *testing.T) {
 	file := kubeconfig(t)
 	install(t, file)
-	kubetest.Eventually(t, func() string { // The API server learns of roles and CRDs a moment later.
+	test.Eventually(t, func() string { // The API server learns of roles and CRDs a moment later.
 		if r := reportOf(t, file, ""); r.Status != Skipped {
 			return fmt.Sprint(r)
 		}
@@ -155,7 +152,7 @@ func TestAnInstallationIsChecked(t *testing.T) {
 	kubectl(t, file, "apply", "-f", "testdata/bad.yaml")
 	kubectl(t, file, "patch", "resourcepolicy", "gold", "--type=merge", `-p={"spec":{"priority":1}}`)
 	kubectl(t, file, "patch", "resourcepolicy", "gold", "--subresource=status", "--type=merge", `-p={"status":{"conditions":null}}`)
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		r := reportOf(t, file, "")
 		if !strings.Contains(fmt.Sprint(r), "may not list") {
 			return fmt.Sprint(r)

@@ -21,6 +21,7 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // everyGuard has all admission policies of the manifests, those of the components too.
@@ -198,7 +199,7 @@ patches:
 // awaitGuards waits until the report of the user has these findings on the guards.
 func awaitGuards(t *testing.T, file, user string, want ...Finding) {
 	t.Helper()
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		var got []Finding
 		for _, f := range reportOf(t, file, user).Findings {
 			if f.Check == checkGuards {

@@ -18,13 +18,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/onsi/gomega"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/dashboard"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -355,8 +355,11 @@ func TestTheBrowserOfTheDesktopIsOpened(t *testing.T) {
 	t.Setenv("PATH", dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	t.Setenv("DISPLAY", ":0")
 	b := start(t, operatortest.Start(t), "--no-browser=false")
-	gomega.NewWithT(t).Eventually(func() (string, error) {
+	test.Eventually(t, func() error {
 		text, err := os.ReadFile(file)
-		return string(text), err
-	}).WithTimeout(patience).Should(gomega.Equal(b.first))
+		if err == nil && string(text) != b.first {
+			err = fmt.Errorf("the browser got %q, want %q", text, b.first)
+		}
+		return err
+	})
 }

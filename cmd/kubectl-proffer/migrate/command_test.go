@@ -36,10 +36,7 @@ type caller struct {
 // admin is the administrator of the test's cluster, whose namespace liqo exists.
 func admin(t *testing.T) caller {
 	t.Helper()
-	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := kubetest.Cluster(t).WriteKubeconfig(file); err != nil {
-		t.Fatal(err)
-	}
+	file := kubetest.Cluster(t).KubeconfigFile(t)
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo"}}
 	if err := kubetest.API(t).Create(t.Context(), namespace); client.IgnoreAlreadyExists(err) != nil {
 		t.Fatal(err)

@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // lab is an API server with Orchestrations, and a Toggler with the rights of the component.
@@ -74,10 +75,7 @@ func (h hookedClient) Resource(r schema.GroupVersionResource) dynamic.Namespacea
 func newLab(t *testing.T) *lab {
 	t.Helper()
 	grantRights(t)
-	l := &lab{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	if err := kubetest.Cluster(t).WriteKubeconfig(l.kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	l := &lab{t: t, kubeconfig: kubetest.Cluster(t).KubeconfigFile(t)}
 	l.restart()
 	return l
 }
@@ -157,7 +155,7 @@ func (l *lab) orchestration(name string, entries ...string) {
 func (l *lab) set(change rest.Toggle) []rest.Provider {
 	l.t.Helper()
 	var all []rest.Provider
-	kubetest.Eventually(l.t, func() string {
+	test.Eventually(l.t, func() string {
 		var refused *apierrors.StatusError
 		if all, refused = l.Toggle(l.t.Context(), change); refused != nil {
 			return refused.Error()
@@ -429,7 +427,7 @@ func TestAnOrchestrationThatIsDeletedMeanwhileIsNotCreatedAgain(t *testing.T) {
 
 func TestAChangeThatNamesNothingIsRefused(t *testing.T) {
 	l := newLab(t)
-	kubetest.Eventually(t, func() string { // Until the API server knows the roles.
+	test.Eventually(t, func() string { // Until the API server knows the roles.
 		_, refused := l.Toggle(t.Context(), off("oslo", ""))
 		if refused == nil || refused.ErrStatus.Code != http.StatusNotFound {
 			return refused.Error()
@@ -530,7 +528,7 @@ func TestWhoListsAfterAChangeSeesIt(t *testing.T) {
 	l.orchestration("gold")
 	l.set(on("oslo", ""))
 	enabled := func() (oslo bool) {
-		ctx, cancel := context.WithTimeout(t.Context(), kubetest.WaitTimeout)
+		ctx, cancel := context.WithTimeout(t.Context(), test.Timeout)
 		defer cancel()
 		all, refused := l.Providers(ctx)
 		if refused != nil {
@@ -567,7 +565,7 @@ func TestMoreOrchestrationsThanAreReadAreAnError(t *testing.T) {
 	for i := range MaxOrchestrations + 1 {
 		l.orchestration(fmt.Sprintf("o-%03d", i))
 	}
-	kubetest.Eventually(t, func() string { // Until the API server knows the roles.
+	test.Eventually(t, func() string { // Until the API server knows the roles.
 		_, refused := l.Providers(t.Context())
 		if refused == nil || refused.ErrStatus.Code != http.StatusInternalServerError || !strings.Contains(refused.Error(), "more than 100 Orchestrations") {
 			return fmt.Sprint(refused)

@@ -82,7 +82,7 @@ func (p *Proxy) Close() error {
 }
 
 // Replica returns what the controllers of a cluster would create for a replica that is ready: a pod,
-// whose status has to be updated after it was created, and the endpoint of its Service.
+// whose status has to be written after it was created, and the endpoint of its Service.
 func Replica(namespace string) (*corev1.Pod, *discoveryv1.EndpointSlice) {
 	replica := &corev1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: pod},
@@ -96,6 +96,7 @@ func Replica(namespace string) (*corev1.Pod, *discoveryv1.EndpointSlice) {
 				},
 			}},
 		},
+		Status: corev1.PodStatus{Phase: corev1.PodRunning, PodIP: podIP, PodIPs: []corev1.PodIP{{IP: podIP}}},
 	}
 	return replica, &discoveryv1.EndpointSlice{
 		ObjectMeta: metav1.ObjectMeta{
@@ -109,11 +110,6 @@ func Replica(namespace string) (*corev1.Pod, *discoveryv1.EndpointSlice) {
 		}},
 		Ports: []discoveryv1.EndpointPort{{Name: new(port), Port: new(int32(podPort)), Protocol: new(corev1.ProtocolTCP)}},
 	}
-}
-
-// Running is the status of the pod.
-func Running() corev1.PodStatus {
-	return corev1.PodStatus{Phase: corev1.PodRunning, PodIP: podIP, PodIPs: []corev1.PodIP{{IP: podIP}}}
 }
 
 func (p *Proxy) accept() {

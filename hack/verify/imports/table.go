@@ -66,9 +66,10 @@ func isContext(path string) bool { return path == "context" }
 // isLogr reports whether p is the logger package, which ToleratesTaint of k8s.io/api requires.
 func isLogr(p string) bool { return p == "github.com/go-logr" }
 
-// testHelpers lists what any test may import: the control plane, databases, and builders of objects.
+// testHelpers lists what any test may import: the control plane, databases, builders of objects, and what
+// all tests share.
 var testHelpers = []string{
-	"hack/controlplane", "internal/kubetest", "internal/dbtest", "internal/source/nodes/nodestest",
+	"hack/controlplane", "internal/kubetest", "internal/dbtest", "internal/source/nodes/nodestest", "test",
 }
 
 const (
@@ -95,11 +96,11 @@ var table = []rule{
 	{place: "internal/visible", never: world, noClock: true, why: leaf},
 	{
 		place: "internal/kubetest",
-		may:   []string{"api", "internal/source/nodes/nodestest", "hack/controlplane", "test/process"},
+		may:   []string{"api", "internal/source/nodes/nodestest", "hack/controlplane", "test"},
 		why:   "it builds objects for the tests of any package",
 	},
 	{
-		place: "internal/dbtest", may: []string{"hack/tether", "test/process"}, never: kubernetes,
+		place: "internal/dbtest", may: []string{"hack/tether", "test"}, never: kubernetes,
 		why: "it starts databases, and knows nothing of what is kept in them",
 	},
 	{place: "internal/capacity", never: arithmetic, noClock: true, why: pure},
@@ -142,6 +143,10 @@ var table = []rule{
 		place: "internal/engine", may: append([]string{"internal/table", "internal/debounce"}, core...),
 		never: kubernetes,
 		why:   "the engine gathers plain values and knows no kind of object",
+	},
+	{
+		place: "internal/source/nodes/nodestest", may: []string{"test"},
+		why: "it builds objects for the tests of any package",
 	},
 	{
 		place: "internal/source",

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/external/externaltest"
+	"proffer.dev/proffer/test"
 )
 
 // startManager runs a manager until the test ends. Nothing of it may be left then.
@@ -36,7 +36,7 @@ func runManager(t *testing.T, m *Manager) *Manager {
 			if err != nil {
 				t.Error(err)
 			}
-		case <-time.After(kubetest.WaitTimeout):
+		case <-time.After(test.Timeout):
 			t.Error("the manager does not end")
 		}
 	})
@@ -71,13 +71,13 @@ func answered(a capacity.Answers, id string) capacity.Amounts {
 // awaitAnswer waits until these amounts count for a consumer.
 func awaitAnswer(t *testing.T, m *Manager, of capacity.Monitor, id string, want capacity.Amounts) {
 	t.Helper()
-	kubetest.Eventually(t, func() string { return cmp.Diff(want, answered(m.Answers(of), id)) })
+	test.Eventually(t, func() string { return cmp.Diff(want, answered(m.Answers(of), id)) })
 }
 
 // awaitProblem waits until the problem of a monitor has these words.
 func awaitProblem(t *testing.T, m *Manager, of capacity.Monitor, words string) {
 	t.Helper()
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if p := m.Answers(of).Problem; p == "" && words != "" || !strings.Contains(p, words) {
 			return "the problem is " + p
 		}

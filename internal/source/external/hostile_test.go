@@ -18,9 +18,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/external/externaltest"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 // answering returns an answer with one pool of these resources.
@@ -113,7 +113,7 @@ func TestAMonitorThatNeverAnswersIsUnavailable(t *testing.T) {
 	m, of := startManager(t), at(hung, inTime(200*time.Millisecond))
 	start := time.Now()
 	m.Follow(map[capacity.Monitor][]string{of: {"oslo", "rome"}})
-	m.Settled(t.Context(), kubetest.WaitTimeout)
+	m.Settled(t.Context(), test.Timeout)
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("whoever waits for the first answers waits %v", took)
 	}
@@ -196,7 +196,7 @@ func TestAFloodOfNotificationsIsTakenSlowlyAndForEver(t *testing.T) {
 	m.Follow(map[capacity.Monitor][]string{of: {"rome"}})
 	awaitAnswer(t, m, of, "rome", capacity.Amounts{"cpu": 2000})
 	// The old plugins stop at the 26,215th notification that nobody reads.
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if n := gathered(t, m)["notifications_total"]; n < 40_000 {
 			return fmt.Sprint(n)
 		}
@@ -227,7 +227,7 @@ func TestANotificationThatIsTooLongEndsTheStreamAlone(t *testing.T) {
 	m, of := startManager(t), at(monitor)
 	m.Follow(map[capacity.Monitor][]string{of: {"rome"}})
 	awaitAnswer(t, m, of, "rome", capacity.Amounts{"cpu": 2000})
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if n := subscribed.Load(); n < 2 {
 			return fmt.Sprint(n, " subscriptions")
 		}
@@ -273,7 +273,7 @@ func TestWhatAMonitorCanFillIsBounded(t *testing.T) {
 	m, of := startManager(t), at(monitor)
 	before := heap()
 	m.Follow(map[capacity.Monitor][]string{of: ids})
-	m.Settled(t.Context(), 4*kubetest.WaitTimeout)
+	m.Settled(t.Context(), 4*test.Timeout)
 	a := m.Answers(of)
 	if len(a.Distinct) > MaxDistinct || len(a.Names()) > MaxResources || len(a.Of) > MaxConsumers+1 {
 		t.Errorf("%d answers with %d names are kept for %d consumers", len(a.Distinct), len(a.Names()), len(a.Of))

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/external/externaltest"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 // perConsumer answers an amount of cpu for each consumer by its ID.
@@ -38,14 +38,14 @@ func TestAMonitorIsReadAsLiqoWouldInBothForms(t *testing.T) {
 			m, of := startManager(t), at(monitor)
 			of.Flat = flat
 			m.Follow(map[capacity.Monitor][]string{of: {"oslo", "rome"}})
-			m.Settled(t.Context(), kubetest.WaitTimeout)
+			m.Settled(t.Context(), test.Timeout)
 			for id, cpu := range map[string]int64{"": 1000, "rome": 2000, "oslo": 1500, "lima": 1000} {
 				awaitAnswer(t, m, of, id, capacity.Amounts{"cpu": cpu})
 			}
 			if a := m.Answers(of); a.Problem != "" || !a.Asked || len(a.Awaited) > 0 {
 				t.Errorf("got %+v", a)
 			}
-			kubetest.Eventually(t, func() string { return cmp.Diff(1, monitor.Subscribers()) })
+			test.Eventually(t, func() string { return cmp.Diff(1, monitor.Subscribers()) })
 
 			// One ID: only that consumer is read again.
 			before := monitor.Reads()
@@ -79,7 +79,7 @@ func TestAMonitorThatComesBackIsReadAgain(t *testing.T) {
 	monitor.Offer("cpu", "3")
 	monitor.Restart()
 	awaitAnswer(t, m, of, "rome", capacity.Amounts{"cpu": 3000})
-	kubetest.Eventually(t, func() string { return cmp.Diff(1, monitor.Subscribers()) })
+	test.Eventually(t, func() string { return cmp.Diff(1, monitor.Subscribers()) })
 	if p := m.Answers(of).Problem; p != "" {
 		t.Errorf("a restart is reported: %s", p)
 	}
@@ -174,7 +174,7 @@ func TestMoreMonitorsThanAreReadAreUnavailableAndHarmNobody(t *testing.T) {
 	m.Follow(scopes)
 	m.Follow(scopes)
 	awaitAnswer(t, m, first, "", capacity.Amounts{"cpu": 2000})
-	kubetest.Eventually(t, func() string { return cmp.Diff(MaxMonitors, monitor.Subscribers()) })
+	test.Eventually(t, func() string { return cmp.Diff(MaxMonitors, monitor.Subscribers()) })
 	if a := m.Answers(at(monitor, ofClass("b0"))); len(a.Of) > 0 {
 		t.Errorf("a monitor that is not followed answers %v", a)
 	}
@@ -185,7 +185,7 @@ func TestMetricsAreByAddress(t *testing.T) {
 	monitor.Answer(perConsumer(map[string]string{"": "1", "rome": "-2"}))
 	m, start := startManager(t), time.Now()
 	m.Follow(map[capacity.Monitor][]string{at(monitor): {"rome"}, at(monitor, ofClass("gold")): {"oslo", "rome"}})
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		got := gathered(t, m)
 		// Oslo and rome are refused, again and again.
 		if got["reads_total refused"] < 3 {
@@ -216,7 +216,7 @@ func TestMonitorsThatComeAndGoLeaveNothingBehind(t *testing.T) {
 		}
 	}
 	m.Follow(map[capacity.Monitor][]string{of(0): {"rome"}})
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		if now := runtime.NumGoroutine(); now > before+2 {
 			return fmt.Sprintf("%d goroutines, %d before", now, before)
 		}

@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/external/externaltest"
+	"proffer.dev/proffer/test"
 )
 
 // knows returns a function that knows these consumers.
@@ -260,16 +260,16 @@ func TestAMonitorIsToldOverItsProtocolInBothForms(t *testing.T) {
 			m, of := runManager(t, New(func() {}, leads, 50*time.Millisecond, testr.New(t))), at(monitor, inTime(30*time.Second))
 			of.Flat = flat
 			m.Follow(map[capacity.Monitor][]string{of: {"lima", "oslo", "rome"}})
-			m.Settled(t.Context(), kubetest.WaitTimeout)
+			m.Settled(t.Context(), test.Timeout)
 			m.Follow(map[capacity.Monitor][]string{of: {"oslo"}})
 			m.Depart(knows("oslo"))
-			kubetest.Eventually(t, func() string { return cmp.Diff([]string{"lima", "rome"}, monitor.Removals()) })
+			test.Eventually(t, func() string { return cmp.Diff([]string{"lima", "rome"}, monitor.Removals()) })
 
 			// A monitor without the method, or without the consumer, is told once too.
 			monitor.Removing(func(id string) error { return status.Error(codes.NotFound, "no cluster "+id) })
 			m.Follow(map[capacity.Monitor][]string{of: {}})
 			m.Depart(knows())
-			kubetest.Eventually(t, func() string {
+			test.Eventually(t, func() string {
 				return cmp.Diff([]float64{3, 0}, []float64{gathered(t, m)["removals_total removed"], gathered(t, m)["removals_total given_up"]})
 			})
 			if diff := cmp.Diff([]string{"lima", "rome", "oslo"}, monitor.Removals()); diff != "" {

@@ -28,7 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/test/bufconn"
 
-	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // plain is a problem writer for tests.
@@ -364,7 +364,7 @@ func TestTheCertificateIsReloaded(t *testing.T) {
 		t.Fatalf("certificate %d, protocol %q: %v", n, protocol, err)
 	}
 	certificate(t, dir, 2)
-	kubetest.Eventually(t, func() string {
+	test.Eventually(t, func() string {
 		n, _, err := serial()
 		return cmp.Diff([]any{int64(2), nil}, []any{n, err})
 	})

@@ -41,7 +41,7 @@ func TestLiqosDefaultDoesNotSendAPodOnTwice(t *testing.T) {
 	}
 	awaitSelected(t, "oslo")
 	newDeployment(t, "twice", 1)
-	eventually(t, "an Event says why the pod stays Pending", func(ctx context.Context) error {
+	lab.Eventually(t, "an Event says why the pod stays Pending", func(ctx context.Context) error {
 		text, err := clusters.Milan.Kubectl(ctx, "", "-n", "team-rome", "get", "events", "--field-selector=reason=FailedReflection", "-o=jsonpath={.items[*].message}")
 		if err != nil || !strings.Contains(text, `Duplicate value: {"name":"KUBERNETES_SERVICE_HOST"}`) {
 			return fmt.Errorf("the events are %q: %w", text, err)

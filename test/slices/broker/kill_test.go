@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"testing"
+
+	"proffer.dev/proffer/test/slices/lab"
 )
 
 // TestAKilledOperatorGoesOn kills the operator of the broker at each state that a move goes through, and
@@ -29,7 +31,7 @@ func TestAKilledOperatorGoesOn(t *testing.T) {
 			}
 			change(t, map[string]any{"drainMinutes": step.drainMinutes})
 			price(t, map[string]string{from: "0.09", to: "0.01"})
-			eventually(t, step.name, func(ctx context.Context) error { return step.at(ctx, to) })
+			lab.Eventually(t, step.name, func(ctx context.Context) error { return step.at(ctx, to) })
 			if err := clusters.Operators["milan"].Kill(); err != nil {
 				t.Fatal(err)
 			}

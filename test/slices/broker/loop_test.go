@@ -10,6 +10,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
 )
 
 // TestPodsDoNotCircle has rome and milan be providers of each other, and rome the cheapest for milan.
@@ -30,7 +32,7 @@ func TestPodsDoNotCircle(t *testing.T) {
 	})
 	change(t, map[string]any{"providers": map[string]any{"clusterIDs": []string{"oslo", "paris", "rome"}}})
 	price(t, map[string]string{"rome": "0.0001"})
-	eventually(t, "rome is rejected for rome", func(ctx context.Context) error {
+	lab.Eventually(t, "rome is rejected for rome", func(ctx context.Context) error {
 		text, err := choice(ctx)
 		if err != nil || !strings.Contains(text, `{"because":"it is the consumer itself","clusterID":"rome"}`) {
 			return fmt.Errorf("the choices are %s: %w", text, err)
@@ -66,7 +68,7 @@ func TestPodsDoNotCircle(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		eventually(t, "an Event says so", func(ctx context.Context) error {
+		lab.Eventually(t, "an Event says so", func(ctx context.Context) error {
 			text, err := clusters.Milan.Kubectl(ctx, "", "get", "events", "-A", "--field-selector=reason=NotSentOn", "-o=jsonpath={.items[*].involvedObject.name} {.items[*].message}")
 			if err != nil || !strings.Contains(text, name+"-rome") {
 				return fmt.Errorf("the events are %q: %w", text, err)

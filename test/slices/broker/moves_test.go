@@ -62,7 +62,7 @@ func TestPodsMoveToABetterProviderAfterTheDrain(t *testing.T) {
 	awaitRunOn(t, "web", 2, "oslo")
 	price(t, map[string]string{"paris": "0.001"})
 	awaitSelected(t, "oslo", "paris")
-	eventually(t, "the status says what is waited for", func(ctx context.Context) error {
+	lab.Eventually(t, "the status says what is waited for", func(ctx context.Context) error {
 		text, err := choice(ctx)
 		if err != nil || !strings.Contains(text, `"because":"2 pods run there","namespace":"team-rome","provider":"oslo"`) {
 			return fmt.Errorf("it is %s: %w", text, err)
@@ -126,16 +126,16 @@ func TestPodsLeaveAProviderThatDoesNotAnswer(t *testing.T) {
 	t.Cleanup(answer)
 	awaitSelected(t, "paris")
 	newDeployment(t, "new", 1)
-	eventually(t, "a new pod runs on paris", func(ctx context.Context) error {
+	lab.Eventually(t, "a new pod runs on paris", func(ctx context.Context) error {
 		return count(ctx, 1, "new", map[string]*lab.Cluster{"team-rome-milan": clusters.Paris, "team-rome": clusters.Milan, "team": clusters.Rome})
 	})
 
 	const taint = "node.kubernetes.io/out-of-service"
 	kubectl(t, "taint", "node", "from-oslo", taint+"=nodeshutdown:NoExecute")
-	eventually(t, "the others run on paris too", func(ctx context.Context) error {
+	lab.Eventually(t, "the others run on paris too", func(ctx context.Context) error {
 		return count(ctx, 2, "web", map[string]*lab.Cluster{"team-rome-milan": clusters.Paris, "team-rome": clusters.Milan, "team": clusters.Rome})
 	})
-	eventually(t, "the status says that oslo still has the namespace", func(ctx context.Context) error {
+	lab.Eventually(t, "the status says that oslo still has the namespace", func(ctx context.Context) error {
 		text, err := choice(ctx)
 		if err != nil || !strings.Contains(text, "the provider has not deleted it") {
 			return fmt.Errorf("it is %s: %w", text, err)
@@ -143,7 +143,7 @@ func TestPodsLeaveAProviderThatDoesNotAnswer(t *testing.T) {
 		return nil
 	})
 	answer()
-	eventually(t, "it no longer says so", func(ctx context.Context) error {
+	lab.Eventually(t, "it no longer says so", func(ctx context.Context) error {
 		text, err := choice(ctx)
 		if err != nil || strings.Contains(text, "the provider has not deleted it") {
 			return fmt.Errorf("it is %s: %w", text, err)

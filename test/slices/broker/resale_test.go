@@ -65,7 +65,7 @@ func TestNoMoreIsResoldThanPeersGive(t *testing.T) {
 		// Milan requests 10 of each, and resells 90 %.
 		want := min(requested*1000, (offered["oslo"]+offered["paris"])*900)
 		what := fmt.Sprintf("round %d: of %v, rome is granted %dm of %d", round, offered, want, requested)
-		eventually(t, what, func(ctx context.Context) error { return granted(ctx, want) })
+		lab.Eventually(t, what, func(ctx context.Context) error { return granted(ctx, want) })
 	}
 }
 

@@ -24,15 +24,6 @@ import (
 // stepTimeout bounds each step. The longest is a drain, of a minute.
 const stepTimeout = 3 * time.Minute
 
-func eventually(t *testing.T, what string, try func(context.Context) error) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
-	defer cancel()
-	if err := lab.Await(ctx, what, try); err != nil {
-		t.Fatal(err)
-	}
-}
-
 // newDeployment creates a Deployment in the namespace team of rome until the end of the test.
 func newDeployment(t *testing.T, name string, replicas int32) {
 	t.Helper()
@@ -173,7 +164,7 @@ func selected(ctx context.Context) ([]string, error) {
 
 func awaitSelected(t *testing.T, want ...string) {
 	t.Helper()
-	eventually(t, "milan selects "+strings.Join(want, " and "), func(ctx context.Context) error { return selects(ctx, want...) })
+	lab.Eventually(t, "milan selects "+strings.Join(want, " and "), func(ctx context.Context) error { return selects(ctx, want...) })
 }
 
 // isChosen returns an error unless a provider is the only one that is chosen for rome.
@@ -213,7 +204,7 @@ func settle(t *testing.T, on string, drainMinutes int) {
 
 func awaitRunOn(t *testing.T, app string, count int, provider string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("%d pods of %s run on %s", count, app, provider),
+	lab.Eventually(t, fmt.Sprintf("%d pods of %s run on %s", count, app, provider),
 		func(ctx context.Context) error { return runOn(ctx, app, count, provider) })
 }
 

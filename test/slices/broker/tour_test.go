@@ -44,7 +44,7 @@ func TestTheTour(t *testing.T) {
 		case strings.Contains(command, "disabled"):
 			awaitRunOn(t, "web", 2, "oslo")
 		case strings.Contains(command, `"cpu":"2"`):
-			eventually(t, "milan resells less", func(ctx context.Context) error {
+			lab.Eventually(t, "milan resells less", func(ctx context.Context) error {
 				return granted(ctx, 9000)
 			})
 		}

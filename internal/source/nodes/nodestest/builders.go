@@ -1,11 +1,16 @@
-// Package nodestest builds nodes and pods for tests.
+// Package nodestest builds nodes and pods for tests, and creates them.
 package nodestest
 
 import (
+	"testing"
+
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 // List builds a resource list from pairs of names and quantities.
@@ -65,4 +70,33 @@ func PodLabel(key, value string) func(*corev1.Pod) {
 // Phase sets the phase of a pod.
 func Phase(phase corev1.PodPhase) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }
+}
+
+// Create creates an object. For nodes and pods it does what Complete does.
+func Create(t testing.TB, api client.Client, object client.Object) {
+	t.Helper()
+	want := object.DeepCopyObject()
+	test.Must(t, api.Create(t.Context(), object))
+	Complete(t, api, object, want)
+}
+
+// Complete writes the wanted status of a node or a pod that was created. It also removes the taint that
+// the API server gives each new node, as a controller of a real cluster does.
+func Complete(t testing.TB, api client.Client, created client.Object, want any) {
+	t.Helper()
+	before := client.MergeFrom(created.DeepCopyObject().(client.Object))
+	switch want := want.(type) {
+	case *corev1.Node:
+		node := created.(*corev1.Node)
+		node.Spec.Taints = want.Spec.Taints
+		test.Must(t, api.Patch(t.Context(), node, before))
+		before = client.MergeFrom(node.DeepCopy())
+		node.Status = want.Status
+		test.Must(t, api.Status().Patch(t.Context(), node, before))
+	case *corev1.Pod:
+		if want.Status.Phase != "" {
+			created.(*corev1.Pod).Status = want.Status
+			test.Must(t, api.Status().Patch(t.Context(), created, before))
+		}
+	}
 }
