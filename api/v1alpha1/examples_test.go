@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/test"
 )
 
 var (
@@ -22,9 +24,7 @@ func TestEverySampleIsAccepted(t *testing.T) {
 	for _, file := range samples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			text, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			create(t, object(t, string(text)))
 		})
 	}
@@ -39,15 +39,11 @@ func TestTheSamplesApplyAsAWhole(t *testing.T) {
 
 func TestTheKustomizationListsEverySample(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join(samplesDirectory, "kustomization.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var kustomization struct {
 		Resources []string `json:"resources"`
 	}
-	if err := yaml.UnmarshalStrict(text, &kustomization); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, yaml.UnmarshalStrict(text, &kustomization))
 	var want []string
 	for _, file := range samples(t) {
 		want = append(want, filepath.Base(file))
@@ -72,9 +68,7 @@ var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 // A block that begins with "spec:" is a part of a policy. The test completes it to a whole object.
 func TestEveryExampleOfTheReferenceIsAccepted(t *testing.T) {
 	text, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	blocks := yamlBlock.FindAllStringSubmatch(string(text), -1)
 	if len(blocks) < 10 {
 		t.Fatalf("only %d examples found", len(blocks))
@@ -95,9 +89,7 @@ func TestEveryExampleOfTheReferenceIsAccepted(t *testing.T) {
 
 func TestTheReferenceNamesEveryFieldAndReason(t *testing.T) {
 	text, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, name := range append(fieldNames(t), reasons...) {
 		if !strings.Contains(string(text), "`"+name+"`") {
 			t.Errorf("%s is not in %s", name, reference)

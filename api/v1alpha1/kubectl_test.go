@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 // refusedInOtherWords matches a row of the table of values that Kubernetes refuses before it
@@ -15,9 +17,7 @@ var refusedInOtherWords = regexp.MustCompile("(?m)^\\| `([a-z]+: \\{.*)` \\| `(.
 
 func TestTheReferenceQuotesTheMessagesOfKubectl(t *testing.T) {
 	text, err := os.ReadFile(reference)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	rows := refusedInOtherWords.FindAllStringSubmatch(string(text), -1)
 	if len(rows) < 5 {
 		t.Fatalf("only %d rows found", len(rows))

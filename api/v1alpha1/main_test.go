@@ -19,6 +19,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // The API server evaluates the rules of the CRD and of config/admission, so every test of this
@@ -92,9 +93,7 @@ const strict = client.FieldValidation(metav1.FieldValidationStrict)
 // create creates the object, with strict, and deletes it when the test ends.
 func create(t *testing.T, obj client.Object) {
 	t.Helper()
-	if err := api.Create(t.Context(), obj, strict); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Create(t.Context(), obj, strict))
 	t.Cleanup(func() {
 		if err := client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), obj)); err != nil {
 			t.Error(err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -240,9 +241,7 @@ func TestEverythingInAnOrchestrationIsBounded(t *testing.T) {
 
 func TestTheOrchestrationInTheDocsIsAccepted(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "broker.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	found := 0
 	for _, block := range strings.Split(string(text), "```yaml\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
@@ -262,9 +261,7 @@ func TestTheOrchestrationInTheDocsIsAccepted(t *testing.T) {
 // Every field of the spec has a row in the docs.
 func TestTheDocsHaveEveryFieldOfAnOrchestration(t *testing.T) {
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "broker.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for name := range schemaOf(t, orchestrationCRD).Properties["spec"].Properties {
 		if !strings.Contains(string(text), "\n| `"+name) {
 			t.Errorf("docs/broker.md has no row for %s", name)

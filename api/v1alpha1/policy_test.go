@@ -16,15 +16,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // get reads a policy in its Go type.
 func get(t *testing.T, name string) *v1alpha1.ResourcePolicy {
 	t.Helper()
 	p := &v1alpha1.ResourcePolicy{}
-	if err := api.Get(t.Context(), client.ObjectKey{Name: name}, p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Get(t.Context(), client.ObjectKey{Name: name}, p))
 	return p
 }
 
@@ -49,9 +48,7 @@ func TestNoDefaultsOfSlicesAreKept(t *testing.T) {
 	create(t, policy(t, "no-defaults", "class: gold\nslices: {defaults: {}}\n"+fixedOffer))
 	p := get(t, "no-defaults")
 	p.Spec.Priority = 1
-	if err := api.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Update(t.Context(), p))
 	if got := get(t, "no-defaults").Spec.Slices.Defaults; got == nil || len(got) > 0 {
 		t.Errorf("defaults: got %v, want an empty map", got)
 	}
@@ -72,9 +69,7 @@ func TestEverythingButTheNameCanBeChanged(t *testing.T) {
 	p.Spec.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}}
 	p.Spec.Offer = v1alpha1.PolicyOffer{Fixed: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("2")}}}
 	want := p.DeepCopy().Spec
-	if err := api.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Update(t.Context(), p))
 	if got := get(t, "changes"); !apiequality.Semantic.DeepEqual(want, got.Spec) || got.Generation != 2 {
 		t.Errorf("generation %d, spec (-want +got):\n%s", got.Generation, cmp.Diff(want, got.Spec))
 	}
@@ -110,9 +105,7 @@ func TestEmptyAndOmittedClassesStayDifferent(t *testing.T) {
 	create(t, policy(t, "classes", sliced("{storageClasses: [], nodeSelector: {}}")))
 	p := get(t, "classes")
 	p.Spec.Priority = 1
-	if err := api.Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Update(t.Context(), p))
 	got := get(t, "classes").Spec.Slices
 	if got.StorageClasses == nil || got.NodeSelector == nil || got.IngressClasses != nil {
 		t.Errorf("got storageClasses %#v, nodeSelector %#v, ingressClasses %#v",
@@ -154,9 +147,7 @@ func TestSpecAndStatusAreWrittenSeparately(t *testing.T) {
 	p := get(t, "apart")
 	p.Status = fullStatus()
 	p.Spec.Class = "gold"
-	if err := api.Status().Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Status().Update(t.Context(), p))
 	got := get(t, "apart")
 	if got.Spec.Class != "" || got.Generation != 1 {
 		t.Errorf("the spec was written with the status: class %q, generation %d", got.Spec.Class, got.Generation)
@@ -199,9 +190,7 @@ func TestTheLargestStatusIsAccepted(t *testing.T) {
 		p.Status.OfferedResources = append(p.Status.OfferedResources,
 			v1alpha1.ResourceName("r"+strings.Repeat("x", i%60)+strings.Repeat("y", i/60)))
 	}
-	if err := api.Status().Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Status().Update(t.Context(), p))
 	p.Status.Offers = append(p.Status.Offers, v1alpha1.ConsumerOffer{ClusterID: "one-too-many"})
 	if err := api.Status().Update(t.Context(), p); err == nil {
 		t.Errorf("a status with %d offers is accepted", len(p.Status.Offers))
@@ -220,9 +209,7 @@ func TestKubectlShowsEveryColumn(t *testing.T) {
 		Type: v1alpha1.ConditionInForce, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonDeciding,
 		LastTransitionTime: metav1.Now(),
 	})
-	if err := api.Status().Update(t.Context(), p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Status().Update(t.Context(), p))
 
 	// Only the age differs between runs.
 	got := columns(t, "get", "rpol", "columns", "columns-empty", "-o", "wide")

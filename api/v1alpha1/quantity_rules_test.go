@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -210,9 +211,7 @@ func TestAnInvalidAmountLeavesTheOthersReadable(t *testing.T) {
 
 func TestAnInvalidAmountIsWrittenBackAsItWasRead(t *testing.T) {
 	var amount v1alpha1.Quantity
-	if err := json.Unmarshal([]byte(`"1e2.5"`), &amount); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal([]byte(`"1e2.5"`), &amount))
 	if got, err := json.Marshal(amount); err != nil || string(got) != `"1e2.5"` {
 		t.Errorf("got %s, %v", got, err)
 	}

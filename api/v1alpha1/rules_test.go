@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // rule is one rule of the CRD or of config/admission, with specs that keep it and one that violates
@@ -79,14 +80,10 @@ var quoted = regexp.MustCompile(`'([^']*)'`)
 func admissionMessages(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "admission", "resourcepolicy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	first, _, _ := strings.Cut(string(text), "\n---\n")
 	var policy admissionv1.ValidatingAdmissionPolicy
-	if err := yaml.UnmarshalStrict([]byte(first), &policy); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, yaml.UnmarshalStrict([]byte(first), &policy))
 	var messages []string
 	for _, v := range policy.Spec.Validations {
 		texts := quoted.FindAllStringSubmatch(v.MessageExpression, -1)
@@ -142,13 +139,9 @@ func schema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
 func schemaOf(t *testing.T, file string) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var crd apiextensionsv1.CustomResourceDefinition
-	if err := yaml.UnmarshalStrict(text, &crd); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, yaml.UnmarshalStrict(text, &crd))
 	if len(crd.Spec.Versions) != 1 {
 		t.Fatalf("want one version, got %d", len(crd.Spec.Versions))
 	}

@@ -25,6 +25,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/test"
 )
 
 // escapes is a text that a terminal would obey, and that would forge a warning.
@@ -229,9 +230,7 @@ func warnedCatalog(t *testing.T, s *operatortest.Server, warnings map[string]str
 func addMute(t *testing.T, s *operatortest.Server, warnings map[string]string) {
 	t.Helper()
 	mute, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = mute.Close() })
 	s.AddProvider(t, "mute", operatortest.KubeconfigTo("https://"+mute.Addr().String(), nil))
 	warnings["mute"] = "it does not answer within 10s"

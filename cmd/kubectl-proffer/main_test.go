@@ -23,6 +23,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // asPlugin in the environment makes the test binary the plugin.
@@ -70,12 +71,8 @@ func examples(t *testing.T) (dir string) {
 		"policies/README.md": "not a manifest",
 		"deployment.yaml":    deploymentYAML,
 	} {
-		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.MkdirAll(filepath.Join(dir, filepath.Dir(file)), 0o700))
+		test.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	return dir
 }
@@ -84,9 +81,7 @@ func examples(t *testing.T) (dir string) {
 func TestTheExamplesInHelpWork(t *testing.T) {
 	s := operatortest.Start(t)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	kubectl := fmt.Sprintf("kubectl() { shift; %s=1 '%s' \"$@\"; }\n", asPlugin, self)
 	// A command that does not end by itself takes the place of the shell, so that it ends with it.
 	following := fmt.Sprintf("kubectl() { shift; %s=1 exec '%s' \"$@\"; }\n", asPlugin, self)
@@ -205,9 +200,7 @@ func TestJSONIsWhatTheOperatorAnswers(t *testing.T) {
 	s := operatortest.Start(t)
 	_, stdout, _ := plugin(t, s, "offers", "-o", "json")
 	var got rest.Offers
-	if err := json.Unmarshal([]byte(stdout), &got); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal([]byte(stdout), &got))
 	if diff := cmp.Diff(operatortest.Offers(), got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
@@ -249,16 +242,12 @@ func TestASnapshotIsRehearsedWithoutACluster(t *testing.T) {
 	s := operatortest.Start(t)
 	t.Chdir(examples(t))
 	_, snapshot, _ := plugin(t, s, "snapshot", "--anonymise")
-	if err := os.WriteFile("world.json", []byte(snapshot), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile("world.json", []byte(snapshot), 0o600))
 	for name, text := range map[string]string{
 		"unknown.yaml": fmt.Sprintf(policyYAML, "silver") + "  shape: round\n",
 		"cut.json":     snapshot[:len(snapshot)/2],
 	} {
-		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(name, []byte(text), 0o600))
 	}
 	for _, tc := range []struct {
 		args   string
@@ -290,9 +279,7 @@ func TestErrorsOfSimulateHaveAStatusOfTheirOwn(t *testing.T) {
 	s.Refuse("DELETE /apis/proffer.dev/v1alpha1/resourcepolicies/standard", operatortest.Refusal{
 		Code: 403, Body: operatortest.Status(403, metav1.StatusReasonForbidden, `resourcepolicies.proffer.dev "standard" is forbidden: User "u" cannot delete resource`, nil),
 	})
-	if err := os.WriteFile(filepath.Join(dir, "old.yaml"), []byte("apiVersion: proffer.dev/v1\nkind: ResourcePolicy\nmetadata: {name: old}\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(filepath.Join(dir, "old.yaml"), []byte("apiVersion: proffer.dev/v1\nkind: ResourcePolicy\nmetadata: {name: old}\n"), 0o600))
 	for args, want := range map[string]string{
 		"simulate":                                "there is no change to simulate: write -f FILE, --delete, --drain or --add-nodes",
 		"simulate policy.yaml":                    "unknown command",

@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/test"
 )
 
 // peak runs the plugin as a process of its own, and returns the largest memory that it used, in
@@ -25,9 +26,7 @@ func peak(t *testing.T, s *operatortest.Server, args ...string) int64 {
 func peakOf(t *testing.T, status int, s *operatortest.Server, args ...string) int64 {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), self, append(args, "--kubeconfig="+s.Kubeconfig)...)
 	cmd.Env, cmd.Stdout = append(os.Environ(), asPlugin+"=1"), io.Discard
 	if err := cmd.Run(); cmd.ProcessState.ExitCode() != status {

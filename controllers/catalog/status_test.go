@@ -13,6 +13,7 @@ import (
 	"proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 func entry() *catalog.Entry {
@@ -39,9 +40,7 @@ func entry() *catalog.Entry {
 
 func TestAnEntryIsWrittenAsTheAPIHasIt(t *testing.T) {
 	got, err := json.MarshalIndent(StatusOf("rome", entry(), time.Unix(0, 0).UTC()), "", " ")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	want := `{
  "clusterID": "rome",
  "class": "gold",

@@ -30,6 +30,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 func TestOnlyClassesOfPoliciesInForceAndOfOthersAreServed(t *testing.T) {
@@ -123,13 +124,9 @@ func (l testWriter) writes() int {
 func (l testWriter) listed(t *testing.T) map[string]string {
 	t.Helper()
 	u, err := l.client.Resource(paramsResource).Namespace("n").Get(t.Context(), "list", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	data, _, err := unstructured.NestedStringMap(u.Object, "data")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return data
 }
 

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 func TestConsumersAreParsedFromEachKind(t *testing.T) {
@@ -41,9 +42,7 @@ func TestConsumersAreParsedFromEachKind(t *testing.T) {
 			u := object(tc.spec)
 			if stripped {
 				s, err := kinds[tc.kind].strip()(u)
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				u = s.(*unstructured.Unstructured)
 			}
 			got, err := kinds[tc.kind].parse(u)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 // The watches name Liqo's kinds and fields as strings. This test compares them with Liqo's types.
@@ -32,17 +33,13 @@ func TestConsumersAreReadFromLiqosOwnTypes(t *testing.T) {
 	} {
 		t.Run(tc.resource.String(), func(t *testing.T) {
 			content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(tc.object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			for _, kind := range kinds {
 				if kind.GroupVersionResource != tc.resource {
 					continue
 				}
 				got, err := kind.parse(&unstructured.Unstructured{Object: content})
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				if diff := cmp.Diff(offer.Consumer{ID: "rome", Labels: meta.Labels}, got); diff != "" {
 					t.Error(diff)
 				}

@@ -18,6 +18,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/client-go/rest"
+
+	"proffer.dev/proffer/test"
 )
 
 // earlyExample is a cluster in the shape of the early broker.
@@ -63,18 +65,14 @@ func (a *apiServer) lister(t *testing.T) *Lister {
 	server := httptest.NewServer(a)
 	t.Cleanup(server.Close)
 	l, err := NewLister(&rest.Config{Host: server.URL}, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return l
 }
 
 func read(t *testing.T, l *Lister) *ForeignClusters {
 	t.Helper()
 	list, err := l.List(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return list
 }
 
@@ -91,9 +89,7 @@ func TestAClusterOfTheEarlyBrokerIsListedAsItWas(t *testing.T) {
 	list := read(t, (&apiServer{v0: listOf(stored)}).lister(t))
 	for name, form := range map[string][]map[string]any{"early": list.Early(), "native": list.Native(), "public": list.Public()} {
 		got, err := json.MarshalIndent(form[0], "", "  ")
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if diff := cmp.Diff(earlyExample, string(got)+"\n"); diff != "" || len(form) != 1 {
 			t.Errorf("%s: %d clusters: %s", name, len(form), diff)
 		}
@@ -140,18 +136,12 @@ func TestNativeObjectsAreAsStoredWithoutManagedFields(t *testing.T) {
 	stored := ofRole("rome", "Consumer", true)
 	list := read(t, (&apiServer{v1: listOf(stored)}).lister(t))
 	var want map[string]any
-	if err := json.Unmarshal([]byte(stored), &want); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal([]byte(stored), &want))
 	delete(want["metadata"].(map[string]any), "managedFields")
 	got, err := json.Marshal(list.Native())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var native []map[string]any
-	if err := json.Unmarshal(got, &native); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal(got, &native))
 	if diff := cmp.Diff([]map[string]any{want}, native); diff != "" {
 		t.Error(diff)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 // offeredOf returns a record of lines such as "class: name name".
@@ -30,13 +31,9 @@ func TestARecordIsParsedAsItWasEncoded(t *testing.T) {
 		{}, offeredOf(t, ": cpu memory"), offeredOf(t, ":pods cpu", "gold: nvidia.com/gpu cpu", "silver: cpu"),
 	} {
 		text, err := o.encode()
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		got, err := parse(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if diff := cmp.Diff(o, got, cmp.AllowUnexported(resourceNames{})); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
@@ -50,9 +47,7 @@ func TestARecordIsParsedAsItWasEncoded(t *testing.T) {
 
 func TestAnEditedRecordIsNormalized(t *testing.T) {
 	got, err := parse(`{"gold":["memory","cpu","memory"],"none":[],"":null}`)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if diff := cmp.Diff(map[string][]string{"gold": {"cpu", "memory"}}, got.byClass); diff != "" {
 		t.Error(diff)
 	}

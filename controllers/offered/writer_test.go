@@ -38,9 +38,7 @@ func readRecord(t *testing.T) (names map[string][]string, version string) {
 		return nil, ""
 	}
 	recorded, err := parse(object.Data[dataKey])
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return recorded.byClass, object.ResourceVersion
 }
 

@@ -64,9 +64,7 @@ func newLab(t *testing.T, crds ...string) *lab {
 	for _, add := range []func() error{
 		func() error { return offloadingv1beta1.AddToScheme(scheme) }, func() error { return rbacv1.AddToScheme(scheme) },
 	} {
-		if err := add(); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, add())
 	}
 	if complete {
 		for _, name := range liqoCRDs {
@@ -88,9 +86,7 @@ func newLab(t *testing.T, crds ...string) *lab {
 	}
 	l.grantRights()
 	user, err := kubetest.Cluster(t).UserConfig("orchestrator")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	user.QPS = -1
 	if l.user, err = dynamic.NewForConfig(user); err != nil {
 		t.Fatal(err)
@@ -111,14 +107,10 @@ func newLab(t *testing.T, crds ...string) *lab {
 func (l *lab) grantRights() {
 	for _, file := range []string{"../../config/rbac/role.yaml", "../../config/components/orchestrator/role.yaml"} {
 		text, err := os.ReadFile(file)
-		if err != nil {
-			l.t.Fatal(err)
-		}
+		test.Must(l.t, err)
 		for document := range strings.SplitSeq(string(text), "\n---\n") {
 			role := &rbacv1.ClusterRole{}
-			if err := yaml.Unmarshal([]byte(document), role); err != nil {
-				l.t.Fatal(err)
-			}
+			test.Must(l.t, yaml.Unmarshal([]byte(document), role))
 			if role.Kind != "ClusterRole" {
 				continue
 			}
@@ -214,9 +206,7 @@ func (l *lab) pod(namespace, on string) (end func()) {
 func (l *lab) orchestrate(name, spec string) *v1alpha1.Orchestration {
 	l.t.Helper()
 	o := &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if err := yaml.UnmarshalStrict([]byte(spec), &o.Spec); err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, yaml.UnmarshalStrict([]byte(spec), &o.Spec))
 	l.create(o)
 	return o
 }
@@ -328,9 +318,7 @@ func (l *lab) present(namespace string, ids ...string) {
 			{Type: offloadingv1beta1.NamespaceReady, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now()},
 		}
 	}
-	if err := l.admin.Status().Update(l.t.Context(), o); err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, l.admin.Status().Update(l.t.Context(), o))
 }
 
 // status waits for a status of an Orchestration, for which problem returns an empty text.

@@ -23,6 +23,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // decided are decisions on slices.
@@ -55,9 +56,7 @@ func TestARivalOfTheListIsRestoredLessAndLessOftenAndNoNewSliceIsAnsweredMeanwhi
 			map[schema.GroupVersionResource]string{paramsResource: "AdmissionParamsList"})
 		// The fake client guesses another plural, and lists no unstructured object of a known kind.
 		first := &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "list", ResourceVersion: "1"}}
-		if err := client.Tracker().Create(paramsResource, first, "n"); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, client.Tracker().Create(paramsResource, first, "n"))
 		var writes atomic.Int64
 		var peace atomic.Bool
 		// Another client empties the list as soon as it is written.

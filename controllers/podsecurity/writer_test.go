@@ -20,6 +20,7 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // sent is a namespace that rome has sent.
@@ -97,15 +98,11 @@ func TestANamespaceThatIsCreatedAgainIsRaisedImmediately(t *testing.T) {
 			}
 			pass(debouncePeriod)
 			now, err := namespaces.Get(ctx, "n", metav1.GetOptions{})
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if got := now.GetLabels()[enforceLabel]; got != "baseline" {
 				t.Fatalf("time %d: the level is %q", i, got)
 			}
-			if err := namespaces.Delete(ctx, "n", metav1.DeleteOptions{}); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, namespaces.Delete(ctx, "n", metav1.DeleteOptions{}))
 			synctest.Wait()
 		}
 	})

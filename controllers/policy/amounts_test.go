@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/test"
 )
 
 // documented matches a line of the table of amounts in the docs: the amount as written, and either
@@ -26,9 +27,7 @@ var documented = regexp.MustCompile("(?m)^\\| `([a-z]+): ([^`]+)` \\| (?:`([^`]+
 // Rounding (such as memory: 1.1Gi) and the largest amount of cpu are where they could differ.
 func TestTheAPIServerTheParserAndTheDocsAgreeOnAmounts(t *testing.T) {
 	text, err := os.ReadFile("../../docs/resourcepolicy.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	lines := documented.FindAllStringSubmatch(string(text), -1)
 	messages := map[string]bool{}
 	for _, line := range lines {
@@ -37,16 +36,10 @@ func TestTheAPIServerTheParserAndTheDocsAgreeOnAmounts(t *testing.T) {
 		manifest := "{apiVersion: proffer.dev/v1alpha1, kind: ResourcePolicy, metadata: {name: amounts, uid: u}, " +
 			"spec: {offer: {fixed: {" + name + ": " + written + "}}}}"
 		inJSON, err := yaml.YAMLToJSON([]byte(manifest))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := utiljson.Unmarshal(inJSON, &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
+		test.Must(t, utiljson.Unmarshal(inJSON, &u.Object))
 		var policy v1alpha1.ResourcePolicy
-		if err := utiljson.Unmarshal(inJSON, &policy); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, utiljson.Unmarshal(inJSON, &policy))
 		u.SetUID("")
 		err = kubetest.API(t).Create(t.Context(), u, client.DryRunAll)
 		parsed, _, problems := Parse(&policy)

@@ -19,6 +19,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
+	"proffer.dev/proffer/test"
 )
 
 func TestParseReadsEveryField(t *testing.T) {
@@ -96,27 +97,21 @@ func TestParseReadsEveryField(t *testing.T) {
 func nodeFilter(t *testing.T, expression string) capacity.NodeFilter {
 	t.Helper()
 	f, err := filter.Nodes(expression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return f
 }
 
 func sliceFilter(t *testing.T, expression string) offer.SliceFilter {
 	t.Helper()
 	f, err := filter.Slices(expression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return f
 }
 
 func consumerFilter(t *testing.T, expression string) offer.ConsumerFilter {
 	t.Helper()
 	f, err := filter.Consumers(expression)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return f
 }
 
@@ -214,9 +209,7 @@ func sameText[T interface {
 func mustParse(t *testing.T, selector string) capacity.Selector {
 	t.Helper()
 	s, err := labels.Parse(selector)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return selection.Of(s)
 }
 

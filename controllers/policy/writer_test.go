@@ -29,6 +29,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // testWriter is a status Writer with a fake API.
@@ -147,9 +148,7 @@ func (w *testWriter) edit() {
 	w.policy.Generation++
 	object := w.object("p")
 	object.Generation = w.policy.Generation
-	if err := w.client.Update(w.t.Context(), object); err != nil {
-		w.t.Fatal(err)
-	}
+	test.Must(w.t, w.client.Update(w.t.Context(), object))
 }
 
 func (w *testWriter) status() v1alpha1.ResourcePolicyStatus { return w.object("p").Status }
@@ -231,9 +230,7 @@ func TestAStatusWrittenByAnotherClientIsCorrected(t *testing.T) {
 		check(7) // The status is up to date, so this causes no write.
 		object := w.object("p")
 		object.Status.Capacity["cpu"] = resource.MustParse("1")
-		if err := w.client.Status().Update(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, w.client.Status().Update(t.Context(), object))
 		check(7)
 		if n := len(w.written()); n != 3 {
 			t.Errorf("%d writes, want 3: ours, that of the other client, and ours again", n)
@@ -387,9 +384,7 @@ func TestAnIdleWriterReadsNothing(t *testing.T) {
 	withWriter(t, func(w *testWriter) {
 		other := kubetest.Policy("other")
 		other.UID, other.Generation = "v", 1
-		if err := w.client.Create(t.Context(), other); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, w.client.Create(t.Context(), other))
 		report := func(names ...string) {
 			var policies []table.Policy
 			reports := map[string]*offer.Report{}
@@ -526,9 +521,7 @@ func TestARivalOfTheStatusIsRestoredLessAndLessOften(t *testing.T) {
 				object := w.object("p")
 				object.Status.Capacity["cpu"] = resource.MustParse("1")
 				object.Status.Conditions = nil
-				if err := w.client.Status().Update(t.Context(), object); err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, w.client.Status().Update(t.Context(), object))
 				rivals++
 			}
 			return len(w.written()) - before - rivals

@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // anAnswer draws an answer that could be written.
@@ -88,13 +89,9 @@ func TestAnAnswerReadsAsItWasWrittenAndLiqoReadsTheSame(t *testing.T) {
 			t.Fatalf("wrote %+v, read %+v", a, got)
 		}
 		var ofLiqo authv1beta1.ResourceSlice
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(written.Object, &ofLiqo, true); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(written.Object, &ofLiqo, true))
 		back, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&ofLiqo)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if got := readAnswer(&unstructured.Unstructured{Object: back}); !equal(a, got) {
 			t.Fatalf("wrote %+v, read from Liqo's type %+v", a, got)
 		}
@@ -119,9 +116,7 @@ func TestAnAnswerLeavesAllElseOfTheStatusAsItIs(t *testing.T) {
 		}
 		s.Status.Resources, s.Status.NodeLabels = nodestest.List("cpu", "9", "memory", "1Gi"), map[string]string{"old": "label"}
 	}))
-	if err := unstructured.SetNestedField(u.Object, map[string]any{"deep": []any{int64(1), "two"}}, "status", unknown); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, unstructured.SetNestedField(u.Object, map[string]any{"deep": []any{int64(1), "two"}}, "status", unknown))
 	now := time.Unix(1_700_000_100, 0)
 	out := answer{verdict: accepted, reason: "Granted", resources: capacity.Amounts{"cpu": 4000}}.writeTo(u, now)
 

@@ -43,13 +43,9 @@ type following struct {
 func newTestClients(t *testing.T) *Clients {
 	t.Helper()
 	httpClient, err := rest.HTTPClientFor(kubetest.Cluster(t).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	c, err := NewClients(kubetest.Cluster(t).Config, httpClient)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return c
 }
 
@@ -86,9 +82,7 @@ func follow(t *testing.T) *following {
 func (f *following) write(t *testing.T, s *slice, a answer) error {
 	t.Helper()
 	patch, err := a.patch(s.object, time.Now())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	_, err = f.client.slices.patchStatus(t.Context(), s.namespace, s.name, patch)
 	return err
 }
@@ -152,22 +146,16 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	})
 	resources := f.client.Resource(liqo.ResourceSlices).Namespace(metav1.NamespaceDefault)
 	before, err := resources.Get(t.Context(), "s", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	read := f.cache.list()[0]
 	want := answer{
 		verdict: accepted, reason: "Capped", message: "granted 2 of 4 cpu", resources: capacity.Amounts{"cpu": 2000, "memory": 0},
 		storageClasses: []namedClass{{"fast", true}, {"slow", false}}, ingressClasses: []namedClass{{"nginx", false}},
 		loadBalancerClasses: []namedClass{{"lb", true}}, nodeLabels: map[string]string{"tier": "gold"}, nodeSelector: map[string]string{"dedicated": "liqo"},
 	}
-	if err := f.write(t, &read.slice, want); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, f.write(t, &read.slice, want))
 	written, err := resources.Get(t.Context(), "s", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if diff := cmp.Diff(want, readAnswer(written), comparing); diff != "" {
 		t.Error(diff)
 	}
@@ -201,9 +189,7 @@ func TestTheWatchTakesWhatTheAPIServerTakes(t *testing.T) {
 	u.SetResourceVersion("")
 	u.SetManagedFields(nil)
 	asked := map[string]any{"cpu": "1e999999999", "memory": "-1", "pods": int64(3), "a b": "1e100"}
-	if err := unstructured.SetNestedMap(u.Object, asked, "spec", "resources"); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, unstructured.SetNestedMap(u.Object, asked, "spec", "resources"))
 	kubetest.Create(t, u)
 	f.lists(t, map[string]string{"hostile": "gold"})
 	s := f.cache.list()[0]
@@ -337,8 +323,6 @@ func (a answer) copyTo(u *unstructured.Unstructured) { u.Object = a.writeTo(u, t
 func answerOf(t *testing.T, slice *unstructured.Unstructured) answer {
 	t.Helper()
 	u := slice.DeepCopy()
-	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), u); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), u))
 	return readAnswer(u)
 }

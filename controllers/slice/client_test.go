@@ -18,15 +18,14 @@ import (
 
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // inJSON returns a slice as an API server sends it.
 func inJSON(t testing.TB, name string) string {
 	t.Helper()
 	text, err := json.Marshal(kubetest.Unstructured(t, kubetest.Slice(name)).Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return string(text)
 }
 
@@ -57,9 +56,7 @@ func TestAListOfSlicesIsReadToItsEndOrNotAtAll(t *testing.T) {
 func TestTheEventsOfSlicesAreDecoded(t *testing.T) {
 	event := func(kind, object string) string { return fmt.Sprintf("{\"type\":%q,\"object\":%s}\n", kind, object) }
 	gone, err := json.Marshal(apierrors.NewResourceExpired("too old resource version").Status())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	text := event("ADDED", inJSON(t, "a")) + event("MODIFIED", inJSON(t, "a")) + event("DELETED", inJSON(t, "a")) +
 		event("BOOKMARK", `{"kind":"ResourceSlice","metadata":{"resourceVersion":"43"}}`) + event("ERROR", string(gone))
 	events := &sliceEvents{Reader: jsonstream.NewReader(strings.NewReader(text)), body: io.NopCloser(nil)}
@@ -99,14 +96,10 @@ func TestASliceOfAnySizeDoesNotHideTheOthers(t *testing.T) {
 	}))
 	defer api.Close()
 	c, err := NewClients(&rest.Config{Host: api.URL}, api.Client())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var names []string
 	before := heapInUse()
-	if err := c.slices.each(t.Context(), func(s slice) { names = append(names, s.key) }); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.slices.each(t.Context(), func(s slice) { names = append(names, s.key) }))
 	if diff := cmp.Diff([]string{"default/large", "default/other"}, names); diff != "" {
 		t.Error(diff)
 	}

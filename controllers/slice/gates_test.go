@@ -14,6 +14,7 @@ import (
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // aTenant returns a Tenant as the watch of Tenants keeps it.
@@ -27,9 +28,7 @@ func aTenant(t *testing.T, id string, with ...func(*authv1beta1.Tenant)) *unstru
 		f(object)
 	}
 	out, err := kube.KeepFields(TenantFields...)(kubetest.Unstructured(t, object))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return out.(*unstructured.Unstructured)
 }
 
@@ -47,9 +46,7 @@ func beingDeleted(t *authv1beta1.Tenant) { t.DeletionTimestamp = new(metav1.Now(
 func aTenantNamespace(t *testing.T, labels map[string]string) *unstructured.Unstructured {
 	t.Helper()
 	out, err := keepOwner(kubetest.Unstructured(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault, Labels: labels}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return out.(*unstructured.Unstructured)
 }
 

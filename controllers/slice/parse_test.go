@@ -23,15 +23,14 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // stripped returns the object as a watch keeps it.
 func stripped(t testing.TB, u *unstructured.Unstructured) *unstructured.Unstructured {
 	t.Helper()
 	text, err := json.Marshal(u.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return decodedFrom(t, text)
 }
 
@@ -39,9 +38,7 @@ func stripped(t testing.TB, u *unstructured.Unstructured) *unstructured.Unstruct
 func at(t testing.TB, value any, path ...string) *unstructured.Unstructured {
 	t.Helper()
 	u := kubetest.Unstructured(t, kubetest.Slice("s"))
-	if err := unstructured.SetNestedField(u.Object, value, path...); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, unstructured.SetNestedField(u.Object, value, path...))
 	return u
 }
 
@@ -321,8 +318,6 @@ func TestAnEmptyObjectIsRead(t *testing.T) {
 func decodedFrom(t testing.TB, text []byte) *unstructured.Unstructured {
 	t.Helper()
 	out, err := decodeSlice(jsonstream.NewReader(bytes.NewReader(text)))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return out
 }

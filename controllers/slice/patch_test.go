@@ -20,6 +20,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // patched applies a patch to an object in JSON.
@@ -29,17 +30,11 @@ func patched(t interface {
 }, text, patch []byte) *unstructured.Unstructured {
 	t.Helper()
 	ops, err := jsonpatch.DecodePatch(patch)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	after, err := ops.Apply(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	u := &unstructured.Unstructured{}
-	if err := utiljson.Unmarshal(after, &u.Object); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, utiljson.Unmarshal(after, &u.Object))
 	return u
 }
 
@@ -87,13 +82,9 @@ func TestOfStuffedConditionsTheAnswerLeavesAuthentication(t *testing.T) {
 	liqos := map[string]any{"type": "Authentication", "status": "Accepted", "message": "of Liqo", "lastTransitionTime": "2023-11-14T22:13:21Z"}
 	status["conditions"] = append(status["conditions"].([]any), liqos)
 	text, err := json.Marshal(u.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	patch, err := answer{verdict: denied}.patch(decodedFrom(t, text), atNoon)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	out := patched(t, text, patch)
 	ours := map[string]any{"type": "Resources", "status": "Denied", "lastTransitionTime": "2023-11-14T22:15:00Z"}
 	if diff := cmp.Diff([]any{liqos, ours}, conditionsOf(out)); diff != "" {
@@ -131,9 +122,7 @@ func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 					kubetest.SetField(o, "https://moved", "status", "authParams", "apiServer")
 				}, kubetest.WriteStatus)
 				patch, err := late.patch(stripped(t, read), atNoon)
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				if _, err := c.slices.patchStatus(t.Context(), read.GetNamespace(), read.GetName(), patch); !apierrors.IsConflict(err) {
 					t.Errorf("from %d to %d, late %d: %v, want a conflict", i, j, k, err)
 				}
@@ -154,9 +143,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	write := func(a answer, patch func(answer, *unstructured.Unstructured, time.Time) ([]byte, error)) error {
 		t.Helper()
 		text, err := patch(a, stripped(t, u), time.Now())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		_, err = c.slices.patchStatus(t.Context(), u.GetNamespace(), u.GetName(), text)
 		if getErr := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(u), u); getErr != nil {
 			t.Fatal(getErr)
@@ -164,9 +151,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 		return err
 	}
 	granted := answer{verdict: accepted, reason: "Granted", message: strings.Repeat("m", 300), resources: capacity.Amounts{"cpu": 4000}}
-	if err := write(granted, answer.patch); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, write(granted, answer.patch))
 	// The consumer pads its part of the object up to the limit of the API server.
 	for step := 1 << 20; step > 0; step /= 2 {
 		for {
@@ -185,21 +170,15 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	if err := write(lowered, answer.patch); !kube.TooLarge(err) {
 		t.Fatalf("writing an answer that does not fit: %v, want an error about the size", err)
 	}
-	if err := write(lowered.minimal(), answer.patchAlone); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, write(lowered.minimal(), answer.patchAlone))
 	if got := readAnswer(u); !equal(got, answer{verdict: accepted, reason: "Reclaimed", resources: capacity.Amounts{"cpu": 1000}}) {
 		t.Errorf("the answer is %+v", got)
 	}
 	liqos := kubetest.Slice("s").Status
 	var status authv1beta1.ResourceSlice
-	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(u), u))
 	text, _ := json.Marshal(u.Object)
-	if err := json.Unmarshal(text, &status); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal(text, &status))
 	if diff := cmp.Diff(liqos.AuthParams, status.Status.AuthParams); diff != "" {
 		t.Error(diff)
 	}

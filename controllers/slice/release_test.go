@@ -12,6 +12,7 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 // Each leader waits after its start for pods of a deleted slice that are on their way, unless an earlier
@@ -59,9 +60,7 @@ func TestAListOfGrantsSaysWhenEachWasWritten(t *testing.T) {
 	record := recordOf(0, 4000)
 	record.version, record.Released = "", true
 	written, err := grants.write(t.Context(), &record)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() {
 		if err := grants.remove(context.WithoutCancel(t.Context()), &written); err != nil {
 			t.Error(err)

@@ -11,6 +11,7 @@ import (
 
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // aStorageClass returns a StorageClass with an annotation, none if it is empty.
@@ -67,9 +68,7 @@ func TestTheDefaultStorageClassIsThatOfKubernetes(t *testing.T) {
 		d := NewDecider(nil, func() {}, func() {}, logr.Discard())
 		for i := range tc.classes {
 			stripped, err := stripStorageClass(kubetest.Unstructured(t, &tc.classes[i]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			u := stripped.(*unstructured.Unstructured)
 			if !d.storage.Set(u) || d.storage.Set(u) {
 				t.Errorf("%s: setting a class does not report exactly the first change", name)

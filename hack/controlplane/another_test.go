@@ -6,14 +6,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestAnotherAPIServerServesTheSameObjectsWhileTheFirstIsFrozen(t *testing.T) {
 	c := StartTest(t, Options{})
 	config, err := c.AddAPIServer(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if config.Host == c.Config.Host {
 		t.Fatalf("both servers are at %s", config.Host)
 	}
@@ -22,9 +22,7 @@ func TestAnotherAPIServerServesTheSameObjectsWhileTheFirstIsFrozen(t *testing.T)
 		&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "same"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.FreezeAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.FreezeAPIServer())
 	if _, err := another.CoreV1().Namespaces().Get(t.Context(), "same", metav1.GetOptions{}); err != nil {
 		t.Errorf("reading from the other server what was created through the first: %v", err)
 	}

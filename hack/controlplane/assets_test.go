@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/test"
 )
 
 // fixture is a finder with a cache in a directory of the test and with fake sources.
@@ -52,21 +54,15 @@ func (fx *fixture) source(name string, err error, files ...string) *fixture {
 func (fx *fixture) cached(t *testing.T) string {
 	t.Helper()
 	c, err := fx.openCache()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return c.dir
 }
 
 func writePrograms(t *testing.T, dir string, mode os.FileMode, names ...string) string {
 	t.Helper()
-	if err := os.MkdirAll(dir, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.MkdirAll(dir, 0o755))
 	for _, name := range names {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("x"), mode); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(filepath.Join(dir, name), []byte("x"), mode))
 	}
 	return dir
 }
@@ -193,13 +189,9 @@ func TestAnIncompleteCacheIsReplaced(t *testing.T) {
 			if _, err := fx.find(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			if err := damage(t, fx.cached(t)); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, damage(t, fx.cached(t)))
 			dir, err := fx.find(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if err := checkPrograms(dir); err != nil {
 				t.Error(err)
 			}
@@ -234,9 +226,7 @@ func TestACacheThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
 	fx := newFixture(t).source("download", nil, programs...)
 	// A file in place of the directory: even root cannot write there.
 	file := filepath.Join(t.TempDir(), "file")
-	if err := os.WriteFile(file, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(file, nil, 0o600))
 	fx.env[cacheEnv] = filepath.Join(file, "cache")
 	_, err := fx.find(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "set PROFFER_CACHE to a directory you can write to") {
@@ -250,13 +240,9 @@ func TestACacheThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
 func TestAReadOnlyCacheIsUsed(t *testing.T) {
 	fx := newFixture(t).source("download", nil, programs...)
 	dir, err := fx.find(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(os.Remove(filepath.Join(fx.env[cacheEnv], ".lock")),
-		os.Chmod(fx.env[cacheEnv], 0o500)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, errors.Join(os.Remove(filepath.Join(fx.env[cacheEnv], ".lock")),
+		os.Chmod(fx.env[cacheEnv], 0o500)))
 	t.Cleanup(func() { _ = os.Chmod(fx.env[cacheEnv], 0o700) })
 	if got, err := fx.find(t.Context()); err != nil || got != dir {
 		t.Errorf("got %q, %v, want %q", got, err, dir)
@@ -332,9 +318,7 @@ func TestTheVersionsMatchTheModules(t *testing.T) {
 		"github.com/prometheus/prometheus v" + PrometheusVersion: "../../test/monitoring/go.mod",
 	} {
 		data, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if !slices.Contains(strings.Split(strings.ReplaceAll(string(data), " // indirect", ""), "\n"), "\t"+want) {
 			t.Errorf("%s does not require %s", file, want)
 		}

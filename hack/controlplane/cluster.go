@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"proffer.dev/proffer/hack/tether"
+	"proffer.dev/proffer/test"
 )
 
 // startTimeout is the timeout of each program. A start takes 3 s on an idle machine, and much
@@ -266,9 +267,7 @@ func StartTest(t testing.TB, opts Options) *Cluster {
 		opts.Progress = os.Stderr
 	}
 	c, err := Start(t.Context(), opts)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() {
 		if err := c.Stop(); err != nil {
 			t.Errorf("stop the control plane: %v", err)

@@ -30,6 +30,8 @@ import (
 	"k8s.io/client-go/util/cert"
 	"k8s.io/client-go/util/keyutil"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestMain(m *testing.M) {
@@ -46,14 +48,10 @@ func TestAnOutageOfTheAPIServerKeepsItsDataPortAndUsers(t *testing.T) {
 		t.Fatal(err)
 	}
 	watch, err := namespaces.Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer watch.Stop()
 
-	if err := c.StopAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.StopAPIServer())
 	for range watch.ResultChan() {
 		continue // The outage closes the channel.
 	}
@@ -61,9 +59,7 @@ func TestAnOutageOfTheAPIServerKeepsItsDataPortAndUsers(t *testing.T) {
 		t.Errorf("a read during the outage: got %v, want connection refused", err)
 	}
 
-	if err := c.StartAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.StartAPIServer())
 	if _, err := namespaces.Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
 		t.Errorf("a read after the outage: %v", err)
 	}
@@ -73,9 +69,7 @@ func TestClientsAuthenticateAsAnyUser(t *testing.T) {
 	c := StartTest(t, Options{})
 	t.Run("a user may do only what RBAC grants", func(t *testing.T) {
 		config, err := c.UserConfig("rome", "liqo.io")
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		_, err = kubernetes.NewForConfigOrDie(config).CoreV1().Nodes().List(t.Context(), metav1.ListOptions{})
 		if !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), `"rome"`) {
 			t.Errorf("got %v, want forbidden to rome", err)
@@ -101,17 +95,13 @@ func TestClientsOfAnotherCAAreAcceptedAlsoAfterAnOutage(t *testing.T) {
 		t.Helper()
 		review, err := kubernetes.NewForConfigOrDie(config).AuthenticationV1().SelfSubjectReviews().
 			Create(t.Context(), &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if got := review.Status.UserInfo.Username; got != "rome" {
 			t.Errorf("the API server authenticates the client as %q, want rome", got)
 		}
 	}
 	whoami()
-	if err := errors.Join(c.StopAPIServer(), c.StartAPIServer()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, errors.Join(c.StopAPIServer(), c.StartAPIServer()))
 	whoami()
 }
 
@@ -120,21 +110,15 @@ func newClient(t *testing.T, name string) (authority string, certificate, key []
 	t.Helper()
 	private := func() *ecdsa.PrivateKey {
 		k, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		return k
 	}
 	caKey, clientKey := private(), private()
 	ca, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "another"}, caKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	authority = filepath.Join(t.TempDir(), "ca.crt")
 	caPEM, err := cert.EncodeCertificates(ca)
-	if err := errors.Join(err, cert.WriteCert(authority, caPEM)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, errors.Join(err, cert.WriteCert(authority, caPEM)))
 	der, err := x509.CreateCertificate(rand.Reader, &x509.Certificate{
 		SerialNumber: big.NewInt(1),
 		Subject:      pkix.Name{CommonName: name},
@@ -142,13 +126,9 @@ func newClient(t *testing.T, name string) (authority string, certificate, key []
 		NotAfter:     ca.NotAfter,
 		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
 	}, ca, clientKey.Public(), caKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	key, err = keyutil.MarshalPrivateKeyToPEM(clientKey)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return authority, pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), key
 }
 
@@ -167,12 +147,8 @@ func TestFlagsReachTheAPIServer(t *testing.T) {
 
 func TestStopLeavesNothingBehind(t *testing.T) {
 	c, err := Start(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Stop(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, c.Stop())
 	if _, err := os.Stat(c.work); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%s is still there (%v)", c.work, err)
 	}
@@ -187,9 +163,7 @@ func TestStopLeavesNothingBehind(t *testing.T) {
 
 func TestAServerThatIsGoneIsNoErrorOfStop(t *testing.T) {
 	process := exec.Command("true")
-	if err := process.Run(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, process.Run())
 	gone := fmt.Errorf("unable to signal: %w", syscall.Kill(process.Process.Pid, syscall.SIGTERM))
 	other := errors.New("etcd does not stop")
 	for _, test := range []struct{ err, want error }{

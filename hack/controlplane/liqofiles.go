@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"sync"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // LiqoFiles returns the directory in Liqo's module with its chart and CRDs. It downloads the module
@@ -26,9 +28,7 @@ var liqoFiles = sync.OnceValues(func() (string, error) { return LiqoFiles(contex
 func LiqoFile(t testing.TB, path ...string) string {
 	t.Helper()
 	dir, err := liqoFiles()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return filepath.Join(append([]string{dir}, path...)...)
 }
 

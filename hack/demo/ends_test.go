@@ -14,6 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/test"
 )
 
 // asDemo is the environment variable that makes the test binary run the demo.
@@ -53,13 +55,9 @@ func TestNoProgramOutlivesTheDemo(t *testing.T) {
 			demo := exec.Command(os.Args[0])
 			demo.Env = append(os.Environ(), asDemo+"=1", "TMPDIR="+work)
 			table, written, err := os.Pipe()
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			demo.Stdout, demo.Stderr = written, written
-			if err := demo.Start(); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, demo.Start())
 			_ = written.Close()
 			ended := make(chan struct{})
 			go func() { defer close(ended); _ = demo.Wait() }()
@@ -96,9 +94,7 @@ func TestNoProgramOutlivesTheDemo(t *testing.T) {
 
 func signalTo(t *testing.T, demo *exec.Cmd, signal syscall.Signal) {
 	t.Helper()
-	if err := demo.Process.Signal(signal); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, demo.Process.Signal(signal))
 }
 
 // runningIn returns the programs whose arguments name the directory.

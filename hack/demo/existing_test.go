@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	proffer "proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/test"
 )
 
 // existingCluster returns a cluster with the CRD and these policies, each of which offers rome this
@@ -26,9 +27,7 @@ func existingCluster(t *testing.T, policies map[string]string) (kubeconfig strin
 	kubeconfig = cluster.KubeconfigFile(t)
 	c = newClient(t, kubeconfig)
 	for name, cpu := range policies {
-		if err := c.Create(t.Context(), fixedFor(name, "rome", cpu)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, c.Create(t.Context(), fixedFor(name, "rome", cpu)))
 	}
 	return kubeconfig, c
 }
@@ -56,19 +55,15 @@ func createLease(t *testing.T, c client.Client, namespace string) {
 			RenewTime: &now,
 		},
 	}
-	if err := c.Create(t.Context(), lease); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.Create(t.Context(), lease))
 }
 
 func set(t *testing.T, c client.Client, policy, cpu string) {
 	t.Helper()
 	p := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: policy}}
-	if err := c.Patch(t.Context(), p,
+	test.Must(t, c.Patch(t.Context(), p,
 		client.RawPatch("application/merge-patch+json",
-			[]byte(`{"spec":{"offer":{"fixed":{"cpu":"`+cpu+`"}}}}`))); err != nil {
-		t.Fatal(err)
-	}
+			[]byte(`{"spec":{"offer":{"fixed":{"cpu":"`+cpu+`"}}}}`))))
 }
 
 // versions returns the resourceVersions of everything that the demo or its operator could write, by
@@ -89,9 +84,7 @@ func versions(t *testing.T, c client.Client) map[string]string {
 	} {
 		var list metav1.PartialObjectMetadataList
 		list.SetGroupVersionKind(kind)
-		if err := c.List(t.Context(), &list); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, c.List(t.Context(), &list))
 		for i := range list.Items {
 			object := &list.Items[i]
 			if kind.Kind == "LeaseList" && object.Name != proffer.LeaderElectionID ||
@@ -117,9 +110,7 @@ func TestNoSamplesAreAppliedToAClusterWithPolicies(t *testing.T) {
 	await(t, d.table, `  rome$`)
 	await(t, d.table, `^  silver +silver +cpu 3 -> 4$`)
 	var policies v1alpha1.ResourcePolicyList
-	if err := c.List(t.Context(), &policies); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.List(t.Context(), &policies))
 	if n := len(policies.Items); n != 2 {
 		t.Errorf("%d policies, want the 2 that were there", n)
 	}
@@ -172,9 +163,7 @@ func testNothingIsWritten(t *testing.T, leader string) {
 		}
 	}
 	var policy v1alpha1.ResourcePolicy
-	if err := c.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy))
 	if diff := cmp.Diff(v1alpha1.ResourcePolicyStatus{}, policy.Status); diff != "" {
 		t.Errorf("the status was written:\n%s", diff)
 	}
@@ -185,13 +174,9 @@ func TestAnotherProfferWithoutPoliciesGetsNoSamples(t *testing.T) {
 	createLease(t, c, metav1.NamespaceDefault)
 	var undo cleanup
 	joined, err := prepare(t.Context(), options{kubeconfig: kubeconfig}, &undo, io.Discard)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var policies v1alpha1.ResourcePolicyList
-	if err := c.List(t.Context(), &policies); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.List(t.Context(), &policies))
 	if len(policies.Items) > 0 || joined.samples || joined.leaseNamespace != metav1.NamespaceDefault {
 		t.Errorf("got %d policies, samples %v, the namespace %q of the Lease", len(policies.Items), joined.samples, joined.leaseNamespace)
 	}
@@ -219,9 +204,7 @@ func TestAPolicyThatOthersCreateMeanwhileStays(t *testing.T) {
 	await(t, d.progress, "^watching for policies: the cluster has none yet$")
 	await(t, d.progress, "^$")
 	c := newClient(t, kubeconfig)
-	if err := c.Create(t.Context(), fixedFor("gold", "rome", "7")); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, c.Create(t.Context(), fixedFor("gold", "rome", "7")))
 	await(t, d.table, `^  gold +gold +cpu 7, `)
 	d.end(t)
 	var policy v1alpha1.ResourcePolicy

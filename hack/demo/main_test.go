@@ -23,6 +23,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // waitTimeout is the timeout of steps that take a second on an idle machine.
@@ -40,9 +41,7 @@ type demo struct {
 func shortTempDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "demo") //nolint:usetesting // see above
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	return dir
 }
@@ -56,9 +55,7 @@ func start(t *testing.T, o options) *demo {
 	// A pipe buffers the progress: the demo's last messages must not wait for a test that reads
 	// only the table.
 	progress, progressWriter, err := os.Pipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = progress.Close() })
 	done := make(chan error, 1)
 	go func() {
@@ -100,9 +97,7 @@ func (d *demo) end(t *testing.T) {
 		t.Errorf("%v\n%s", err, strings.Join(rest, "\n"))
 	}
 	left, err := os.ReadDir(os.Getenv("TMPDIR"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, entry := range left {
 		if strings.HasPrefix(entry.Name(), "proffer-") {
 			t.Errorf("left behind: %s", entry.Name())
@@ -113,17 +108,11 @@ func (d *demo) end(t *testing.T) {
 func newClient(t *testing.T, kubeconfig string) client.Client {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	scheme := runtime.NewScheme()
-	if err := errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, errors.Join(v1alpha1.AddToScheme(scheme), clientgoscheme.AddToScheme(scheme)))
 	c, err := client.New(config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return c
 }
 

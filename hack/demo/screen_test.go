@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 func TestTheWidthIsThatOfTheTerminalThenOfCOLUMNSThen80(t *testing.T) {
@@ -29,10 +30,8 @@ func TestTheWidthIsThatOfTheTerminalThenOfCOLUMNSThen80(t *testing.T) {
 	defer func() { _ = terminal.Close() }()
 	t.Setenv("COLUMNS", "132")
 	for columns, want := range map[uint16]int{200: 200, 80: 80, 10: minWidth, 0: 132} {
-		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
-			&unix.Winsize{Row: 24, Col: columns}); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
+			&unix.Winsize{Row: 24, Col: columns}))
 		if got := (&screen{out: terminal}).width(); got != want {
 			t.Errorf("a terminal of %d columns: %d, want %d", columns, got, want)
 		}
@@ -51,9 +50,7 @@ func TestAShellReadsAQuotedTextAsOneWord(t *testing.T) {
 func TestTheHintsForAnExistingClusterNameItsKubeconfig(t *testing.T) {
 	c := &cluster{kubeconfig: "/home/me/a file", samples: true}
 	hints, err := c.hints()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	text := strings.Join(hints, "\n")
 	if !strings.Contains(text, "  kubectl --kubeconfig '/home/me/a file' edit rpol nodes-free\n") ||
 		strings.Contains(text, "apply") {
@@ -67,15 +64,11 @@ func TestTheHintsForAnExistingClusterNameItsKubeconfig(t *testing.T) {
 
 func TestTheFirstSamplesAreAmongTheSamples(t *testing.T) {
 	files, err := filepath.Glob("../../" + samples + "/proffer.dev_*.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	names := map[string]bool{}
 	for _, file := range files {
 		objects, err := controlplane.ReadObjects(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for _, o := range objects {
 			names[o.GetName()] = true
 		}

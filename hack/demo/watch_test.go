@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 func TestConsumersComeFromTheForeignClustersOfAnyLiqoVersion(t *testing.T) {
@@ -37,14 +38,10 @@ func TestConsumersComeFromTheForeignClustersOfAnyLiqoVersion(t *testing.T) {
 				peer := &unstructured.Unstructured{Object: map[string]any{"spec": tc.spec}}
 				peer.SetGroupVersionKind(describing[1].kind)
 				peer.SetName("rome")
-				if err := c.client.Create(t.Context(), peer); err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, c.client.Create(t.Context(), peer))
 			}
 			got, err := c.describedConsumers(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("-want +got:\n%s", diff)
 			}

@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // machine is a machine as packages.sh sees it: PATH has these programs, which are shell scripts.
@@ -14,18 +16,14 @@ func machine(t *testing.T, programs map[string]string) (path string) {
 	t.Helper()
 	path = t.TempDir()
 	for name, script := range programs {
-		if err := os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
 	}
 	return path
 }
 
 func TestMissingPackagesAreInstalledOrNamed(t *testing.T) {
 	bash, err := exec.LookPath("bash")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	const calls = `echo "$(basename "$0") $*" >>"$(dirname "$0")/calls"`
 	debian := map[string]string{"postgres": "", "apt-get": calls, "service": calls, "basename": `echo "${1##*/}"`, "dirname": `echo "${1%/*}"`}
 	with := func(more map[string]string) map[string]string {
@@ -64,9 +62,7 @@ func TestMissingPackagesAreInstalledOrNamed(t *testing.T) {
 			path := machine(t, tc.programs)
 			// Debian has mariadbd in a directory that the script adds to PATH.
 			script, err := os.ReadFile("packages.sh")
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			cmd := exec.CommandContext(t.Context(), bash, "-c",
 				strings.ReplaceAll(string(script), ":/usr/sbin:/usr/local/sbin", ""))
 			cmd.Env = []string{"PATH=" + path}

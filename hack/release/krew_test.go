@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/test"
 )
 
 // manifest has every field that krew knows, of
@@ -42,21 +44,14 @@ func packed(t *testing.T) (*release, *manifest) {
 	t.Helper()
 	r := &release{version: "v0.2.0", downloads: "https://example.com/v0.2.0", platforms: platforms, out: t.TempDir(), log: t.Output()}
 	for _, p := range platforms {
-		must(t, r.pack(p, []byte(p.String()), []byte("script"), nil))
+		test.Must(t, r.pack(p, []byte(p.String()), []byte("script"), nil))
 	}
-	must(t, r.krew())
+	test.Must(t, r.krew())
 	text, err := os.ReadFile(r.file("proffer.yaml"))
-	must(t, err)
+	test.Must(t, err)
 	m := &manifest{}
-	must(t, yaml.UnmarshalStrict(text, m))
+	test.Must(t, yaml.UnmarshalStrict(text, m))
 	return r, m
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 var (
@@ -112,12 +107,12 @@ func TestTheCommandInTheCaveatsLinksTheCompletion(t *testing.T) {
 	krew := t.TempDir()
 	store, bin := filepath.Join(krew, "store", "proffer", "v0.2.0"), filepath.Join(krew, "bin")
 	for _, dir := range []string{store, bin} {
-		must(t, os.MkdirAll(dir, 0o750))
+		test.Must(t, os.MkdirAll(dir, 0o750))
 	}
 	for _, name := range []string{plugin, completion} {
-		must(t, os.WriteFile(filepath.Join(store, name), nil, 0o700)) //nolint:gosec // it stands for a program
+		test.Must(t, os.WriteFile(filepath.Join(store, name), nil, 0o700)) //nolint:gosec // it stands for a program
 	}
-	must(t, os.Symlink(filepath.Join(store, plugin), filepath.Join(bin, plugin)))
+	test.Must(t, os.Symlink(filepath.Join(store, plugin), filepath.Join(bin, plugin)))
 	_, command, _ := strings.Cut(m.Spec.Caveats, "\n")
 	for range 2 { // As after an upgrade.
 		cmd := exec.CommandContext(t.Context(), "sh", "-c", command)
@@ -127,9 +122,9 @@ func TestTheCommandInTheCaveatsLinksTheCompletion(t *testing.T) {
 		}
 	}
 	got, err := filepath.EvalSymlinks(filepath.Join(bin, completion))
-	must(t, err)
+	test.Must(t, err)
 	want, err := filepath.EvalSymlinks(filepath.Join(store, completion))
-	must(t, err)
+	test.Must(t, err)
 	if got != want {
 		t.Errorf("the completion is linked to %s, want %s", got, want)
 	}

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/test"
 )
 
 // permissive matches the licenses that NOTICE need not name.
@@ -19,7 +21,7 @@ var permissive = regexp.MustCompile(`Apache License|Redistribution and use in so
 // NOTICE names every module of the released programs that is under another license.
 func TestNOTICENamesTheModulesUnderOtherLicenses(t *testing.T) {
 	text, err := os.ReadFile("../../NOTICE")
-	must(t, err)
+	test.Must(t, err)
 	named := map[string]bool{}
 	for _, match := range regexp.MustCompile(`(?m)^  (\S+\.\S+/\S+) +\S+ +https://\S+$`).FindAllSubmatch(text, -1) {
 		named[string(match[1])] = true
@@ -32,7 +34,7 @@ func TestNOTICENamesTheModulesUnderOtherLicenses(t *testing.T) {
 		list.Dir = "../.."
 		list.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS="+p.os, "GOARCH="+p.arch)
 		out, err := list.Output()
-		must(t, err)
+		test.Must(t, err)
 		seen := map[string]bool{}
 		for line := range strings.FieldsSeq(string(out)) {
 			module, directory, _ := strings.Cut(line, "=")
@@ -53,7 +55,7 @@ func TestNOTICENamesTheModulesUnderOtherLicenses(t *testing.T) {
 func isPermissive(t *testing.T, directory string) bool {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(directory, "[LC][IiOo][CcPp][EeYy]*"))
-	must(t, err)
+	test.Must(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil { // It is a directory.

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestArgumentsThatAreMissingOrWrongSayWhatToWrite(t *testing.T) {
@@ -58,33 +60,23 @@ func TestTheBytesOfAnArchiveDoNotDependOnTheOrderOfReading(t *testing.T) {
 	members := []member{{name: "b", data: []byte("text")}, {name: "a", data: []byte("program"), executable: true}}
 	for name, write := range map[string]func(io.Writer, []member, time.Time) error{"tar": writeTar, "tar.gz": writeTarGz, "zip": writeZip} {
 		var first, second bytes.Buffer
-		if err := write(&first, members, made); err != nil {
-			t.Fatal(err)
-		}
-		if err := write(&second, []member{members[1], members[0]}, made); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, write(&first, members, made))
+		test.Must(t, write(&second, []member{members[1], members[0]}, made))
 		if !bytes.Equal(first.Bytes(), second.Bytes()) {
 			t.Errorf("%s: the bytes depend on the order", name)
 		}
 	}
 	var packed bytes.Buffer
-	if err := writeTarGz(&packed, members, made); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, writeTarGz(&packed, members, made))
 	unpacked, err := gzip.NewReader(&packed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	got := map[string]int64{}
 	for files := tar.NewReader(unpacked); ; {
 		header, err := files.Next()
 		if err == io.EOF {
 			break
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if !header.ModTime.Equal(made) || header.Uid != 0 {
 			t.Errorf("%s: made at %v by %d", header.Name, header.ModTime, header.Uid)
 		}

@@ -12,6 +12,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/test"
 )
 
 // workflow is what the tests read of a workflow of the forge.
@@ -51,19 +53,19 @@ var (
 
 func TestTheWorkflowsCallWhatExists(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
-	must(t, err)
+	test.Must(t, err)
 	targets := map[string]bool{}
 	for _, match := range makeTarget.FindAllSubmatch(makefile, -1) {
 		targets[string(match[1])] = true
 	}
 	files, err := filepath.Glob("../../.github/workflows/*")
-	must(t, err)
+	test.Must(t, err)
 	called := map[string]bool{}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		test.Must(t, err)
 		var w workflow
-		must(t, yaml.UnmarshalStrict(text, &w))
+		test.Must(t, yaml.UnmarshalStrict(text, &w))
 		// Without it, a failure in a pipeline is not noticed.
 		if w.Defaults.Run.Shell != "bash" {
 			t.Errorf("%s: the shell is %q, want bash, which the forge runs with pipefail", file, w.Defaults.Run.Shell)
@@ -102,14 +104,14 @@ func TestTheWorkflowsCallWhatExists(t *testing.T) {
 // A module that dependabot does not know gets no updates.
 func TestDependabotKnowsEveryModule(t *testing.T) {
 	text, err := os.ReadFile("../../.github/dependabot.yml")
-	must(t, err)
+	test.Must(t, err)
 	var config struct {
 		Updates []struct {
 			Ecosystem   string   `json:"package-ecosystem"`
 			Directories []string `json:"directories"`
 		} `json:"updates"`
 	}
-	must(t, yaml.Unmarshal(text, &config))
+	test.Must(t, yaml.Unmarshal(text, &config))
 	var got []string
 	for _, update := range config.Updates {
 		if update.Ecosystem == "gomod" {
@@ -119,7 +121,7 @@ func TestDependabotKnowsEveryModule(t *testing.T) {
 	list := exec.CommandContext(t.Context(), "git", "ls-files", "-co", "--exclude-standard", "go.mod", "*/go.mod")
 	list.Dir = "../.."
 	out, err := list.Output()
-	must(t, err)
+	test.Must(t, err)
 	var want []string
 	for file := range strings.FieldsSeq(string(out)) {
 		want = append(want, path.Dir("/"+file))
@@ -134,13 +136,13 @@ func TestDependabotKnowsEveryModule(t *testing.T) {
 // TestTheIssueFormsAreValid checks what the forge requires of them.
 func TestTheIssueFormsAreValid(t *testing.T) {
 	files, err := filepath.Glob("../../.github/ISSUE_TEMPLATE/*.yaml")
-	must(t, err)
+	test.Must(t, err)
 	if len(files) == 0 {
 		t.Fatal("there are no forms")
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		test.Must(t, err)
 		var form struct {
 			Name        string   `json:"name"`
 			Description string   `json:"description"`
@@ -152,7 +154,7 @@ func TestTheIssueFormsAreValid(t *testing.T) {
 				Validations map[string]bool `json:"validations"`
 			} `json:"body"`
 		}
-		must(t, yaml.UnmarshalStrict(text, &form))
+		test.Must(t, yaml.UnmarshalStrict(text, &form))
 		if form.Name == "" || form.Description == "" || len(form.Body) == 0 {
 			t.Errorf("%s has no name, description or body", file)
 		}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"proffer.dev/proffer/test"
 )
 
 // arrivals records when each version of a slice arrived. It watches only metadata: reading slices
@@ -25,20 +27,14 @@ type arrivals struct {
 func newArrivals(t *testing.T, config *rest.Config, now func() time.Duration) *arrivals {
 	t.Helper()
 	api, err := metadata.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	all := api.Resource(authv1beta1.ResourceSliceGroupVersionResource)
 	list, err := all.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	w, err := watchtools.NewRetryWatcherWithContext(t.Context(), list.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: all.Watch,
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	a := &arrivals{at: map[string]time.Duration{}}
 	var wg sync.WaitGroup
 	wg.Go(func() {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // lag is the maximum age of the state behind an answer when the auditor sees the answer: batching,
@@ -106,9 +107,7 @@ func (a *auditor) fail(format string, args ...any) {
 func newAuditor(t *testing.T, config *rest.Config, p *provider, clock *clock) *auditor {
 	t.Helper()
 	api, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	arrivals := newArrivals(t, config, clock.now)
 	a := &auditor{
 		t: t, provider: p, clock: clock, foreignWrites: newForeignWrites(), slices: map[string]*sliceState{},

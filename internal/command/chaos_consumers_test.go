@@ -15,6 +15,8 @@ import (
 	corev1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -57,9 +59,7 @@ func newConsumers(t *testing.T, api client.Client) *consumers {
 		c.ids = append(c.ids, id)
 		namespace := tenantNamespaceOf(id)
 		for _, o := range []client.Object{namespace, tenantOf(id)} {
-			if err := api.Create(t.Context(), o); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, api.Create(t.Context(), o))
 		}
 		for j := range chaosSlices / chaosConsumers {
 			c.exists[client.ObjectKey{Namespace: namespace.Name, Name: fmt.Sprintf("slice-%02d", j)}] = false

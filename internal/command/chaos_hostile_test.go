@@ -47,9 +47,7 @@ func newHostile(t *testing.T, config *rest.Config, admin client.Client, f *forei
 	t.Helper()
 	for _, o := range append([]client.Object{tenantNamespaceOf(hostileID), tenantOf(hostileID)},
 		consumerRole(t, hostileID)...) {
-		if err := admin.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, admin.Create(t.Context(), o))
 	}
 	return &hostile{t: t, api: asConsumer(t, config, hostileID), admin: admin, foreignWrites: f, done: map[string]int{}}
 }

@@ -126,9 +126,7 @@ func (r *replicas) leader() *replica {
 // kill ends a replica with SIGKILL, and starts another in its place.
 func (r *replicas) kill(victim *replica) {
 	r.t.Helper()
-	if err := victim.Kill(); err != nil {
-		r.t.Fatal(err)
-	}
+	test.Must(r.t, victim.Kill())
 	r.kills++
 	r.dead[victim.identity] = true
 	*victim = replica{Process: startProcess(r.t, r.cluster)}

@@ -62,9 +62,7 @@ func (p *provider) allocationInput(t *testing.T) *offer.AllocationInput {
 	var policies []offer.Policy
 	for class, s := range p.shares {
 		selector, err := metav1.LabelSelectorAsSelector(s.selector())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		policy := offer.Policy{
 			Name: class, Class: class, Slices: offer.Slices{DenyExcess: s.denyExcess},
 			Nodes: &offer.Nodes{

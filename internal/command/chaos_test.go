@@ -111,9 +111,7 @@ func newChaos(t *testing.T) *chaos {
 		controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
 	}})
 	api, err := client.New(cluster.Config, client.Options{Scheme: newScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	f := &chaos{t: t, cluster: cluster, clock: newClock(), random: rand.New(rand.NewPCG(seed, 0)), adversary: adversary}
 	f.provider = newProvider(t, api, f.clock, f.adversary)
 	for _, zone := range []string{"a", "a", "a", "shared", "shared", "b", "b", "c", "c", "c", "d"} {
@@ -221,17 +219,13 @@ func (f *chaos) freeze(leader *replica) {
 		f.replicas.kill(leader)
 	}
 	f.clock.freeze()
-	if err := f.cluster.FreezeAPIServer(); err != nil {
-		f.t.Fatal(err)
-	}
+	test.Must(f.t, f.cluster.FreezeAPIServer())
 	f.pause(2 * time.Second)
 	if at == 1 {
 		f.replicas.kill(leader)
 	}
 	f.pause(2 * time.Second)
-	if err := f.cluster.ThawAPIServer(); err != nil {
-		f.t.Fatal(err)
-	}
+	test.Must(f.t, f.cluster.ThawAPIServer())
 	f.clock.thaw()
 	if at == 2 {
 		next := f.replicas.leader()
@@ -247,15 +241,11 @@ func (f *chaos) suspend(leader *replica) {
 	f.t.Helper()
 	f.suspensions++
 	f.awaitSomeAnswers(20)
-	if err := leader.Suspend(); err != nil {
-		f.t.Fatal(err)
-	}
+	test.Must(f.t, leader.Suspend())
 	f.replicas.dead[leader.identity] = true // No test waits for its leadership again.
 	f.replicas.leader()
 	f.awaitSomeAnswers(20)
-	if err := leader.Resume(); err != nil {
-		f.t.Fatal(err)
-	}
+	test.Must(f.t, leader.Resume())
 	f.awaitSomeAnswers(20)
 	f.replicas.kill(leader)
 }

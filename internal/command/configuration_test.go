@@ -15,6 +15,7 @@ import (
 
 	configv1alpha1 "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/plugin"
+	"proffer.dev/proffer/test"
 )
 
 // custom is a program with plugins of its own.
@@ -34,9 +35,7 @@ const books = header + "clusterID: milan\nreconcilers: [MetaSync]\npluginConfig:
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "config.yaml")
-	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
@@ -58,9 +57,7 @@ pluginConfig:
   args: {most: 70}
 `)
 	o, err := parseFlags([]string{"--config=" + path, "--grpc-bind-address=:7001"}, io.Discard, custom())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if o.batchPeriod.value != time.Second || !o.leaderElect || o.grpc != ":7001" || o.offersQPS != 7 || len(o.offersTo) != 2 {
 		t.Errorf("options %+v", o)
 	}
@@ -89,9 +86,7 @@ func TestEveryFlagMayStandInTheConfigurationFile(t *testing.T) {
 				value = "User:{clusterID}"
 			}
 			text, err := json.Marshal(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			_, err = parseFlags([]string{"--config=" + write(t, header+"flags: {"+f.Name+": "+string(text)+more+"}")}, io.Discard, Program{})
 			refused := err != nil && strings.HasSuffix(err.Error(), "flags: write --"+f.Name+" on the command line")
 			if wanted := f.Name == "config" || f.Name == "help" || f.Name == "version"; refused != wanted || err != nil && !refused {

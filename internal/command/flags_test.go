@@ -9,13 +9,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 func TestDefaults(t *testing.T) {
 	o, err := parseFlags(nil, io.Discard, Program{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if o.metrics != ":8443" || o.probes != ":8081" || o.pprof != off || o.leaderElect ||
 		o.batchPeriod.value != 100*time.Millisecond || o.nodeGrace.value != 2*time.Minute || o.servedClasses != "" {
 		t.Errorf("got %+v", o)

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"proffer.dev/proffer/test"
 )
 
 // helpOf returns what --help prints.
@@ -99,9 +101,7 @@ func TestTheDefaultsInTheHelpAreTheRealOnes(t *testing.T) {
 	// The defaults of zap, as its output shows them.
 	var log strings.Builder
 	o, err := parseFlags(nil, io.Discard, Program{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	logger := zap.New(zap.UseFlagOptions(&o.zap), zap.WriteTo(&log))
 	logger.V(1).Info("a detail")
 	logger.Info("a message")
@@ -142,10 +142,8 @@ func TestHelpIsAsWideAsTheTerminal(t *testing.T) {
 	}
 	defer func() { _ = terminal.Close() }()
 	for columns, want := range map[uint16]int{40: minHelpWidth, 100: 100, 300: maxHelpWidth} {
-		if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
-			&unix.Winsize{Row: 24, Col: columns}); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
+			&unix.Winsize{Row: 24, Col: columns}))
 		if got := helpWidth(terminal); got != want {
 			t.Errorf("a terminal of %d columns: %d columns of help, want %d", columns, got, want)
 		}

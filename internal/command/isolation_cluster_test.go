@@ -28,6 +28,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // operatorNamespace is the namespace of the operator in config/default.
@@ -127,13 +128,9 @@ func tenantNamespaceOf(id string) *corev1.Namespace {
 func consumerRole(t *testing.T, id string) []client.Object {
 	t.Helper()
 	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/liqo-remote-controlplane-ClusterRole.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var r rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, yaml.UnmarshalStrict(text, &r))
 	name := metav1.ObjectMeta{Namespace: namespaceOf(id), Name: "liqo-remote-controlplane"}
 	return []client.Object{
 		&rbacv1.Role{ObjectMeta: name, Rules: r.Rules},
@@ -172,9 +169,7 @@ func guards(t *testing.T) []client.Object {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, name := range []string{"proffer-slice-status-guard", "proffer-served-classes"} {
 		if !found[name] {
 			t.Fatalf("config has no %s", name)
@@ -190,9 +185,7 @@ func asConsumer(t *testing.T, config *rest.Config, id string) client.Client {
 	config.Impersonate = rest.ImpersonationConfig{UserName: id, Groups: []string{"liqo.io"}}
 	config.UserAgent = "crd-replicator-of-" + id
 	c, err := client.New(config, client.Options{Scheme: newScheme(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return c
 }
 

@@ -11,6 +11,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -41,7 +43,7 @@ func TestABusyConsumerDoesNotDelayTheOthers(t *testing.T) {
 		all[i] = replicaOf("rome", fmt.Sprint("flood-", i), "gold", "1m")
 		asking.Go(func() error { return m.consumers["rome"].Create(t.Context(), all[i]) })
 	}
-	m.must(asking.Wait())
+	test.Must(m.t, asking.Wait())
 	over := make(chan struct{})
 	var flood errgroup.Group
 	for first := range 8 {
@@ -62,7 +64,7 @@ func TestABusyConsumerDoesNotDelayTheOthers(t *testing.T) {
 	}
 	busy, trip := m.timeAnswers("busy")
 	close(over)
-	m.must(flood.Wait())
+	test.Must(m.t, flood.Wait())
 	t.Logf("while %d slices are forged, an answer takes %v, a request %v", flooding, busy, trip)
 	if limit := wait + roundTrips*trip; busy > limit {
 		t.Errorf("an answer takes %v, want %v at most", busy, limit)
@@ -82,17 +84,17 @@ func (m *multitenant) timeAnswers(name string) (answer, trip time.Duration) {
 		began := time.Now()
 		for {
 			now, err := m.get(keyOf(s))
-			m.must(err)
+			test.Must(m.t, err)
 			if sliceStateOf(now).status != "" {
 				break
 			}
 		}
 		answers = append(answers, time.Since(began))
 		began = time.Now()
-		m.must(m.admin.Patch(m.t.Context(), config, patchOf(object{"data": object{"i": fmt.Sprint(i)}})))
+		test.Must(m.t, m.admin.Patch(m.t.Context(), config, patchOf(object{"data": object{"i": fmt.Sprint(i)}})))
 		trips = append(trips, time.Since(began))
 	}
-	m.must(client.IgnoreNotFound(m.admin.Delete(m.t.Context(), config)))
+	test.Must(m.t, client.IgnoreNotFound(m.admin.Delete(m.t.Context(), config)))
 	slices.Sort(answers)
 	slices.Sort(trips)
 	return answers[probes/2], trips[probes/2]

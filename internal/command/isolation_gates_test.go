@@ -140,15 +140,15 @@ func (m *multitenant) forSubtest(t *testing.T) *multitenant {
 // consumer, without any attack.
 var gateClosers = map[string]func(m *multitenant, key string){
 	"tenant-missing": func(m *multitenant, _ string) {
-		m.must(client.IgnoreNotFound(m.admin.Delete(m.t.Context(), tenantOf("rome"))))
+		test.Must(m.t, client.IgnoreNotFound(m.admin.Delete(m.t.Context(), tenantOf("rome"))))
 	},
 	"tenant-doubled": func(m *multitenant, _ string) {
 		another := tenantOf("rome")
 		another.Name = "rome-2"
-		m.must(client.IgnoreAlreadyExists(m.admin.Create(m.t.Context(), another)))
+		test.Must(m.t, client.IgnoreAlreadyExists(m.admin.Create(m.t.Context(), another)))
 	},
 	"unauthenticated": func(m *multitenant, key string) {
-		m.must(m.writeStatus(m.admin, key, func(s *authv1beta1.ResourceSlice) {
+		test.Must(m.t, m.writeStatus(m.admin, key, func(s *authv1beta1.ResourceSlice) {
 			for i := range s.Status.Conditions {
 				if s.Status.Conditions[i].Type == authv1beta1.ResourceSliceConditionTypeAuthentication {
 					s.Status.Conditions[i].Status = authv1beta1.ResourceSliceConditionDenied
@@ -242,7 +242,7 @@ func TestASliceThatNoAnswerFitsIntoIsReportedAndHoldsNothing(t *testing.T) {
 	if !m.pad(full) {
 		t.Fatal("without the guards, a slice cannot be padded up to etcd's limit")
 	}
-	m.must(m.edit(full, movingTo("goldens")))
+	test.Must(m.t, m.edit(full, movingTo("goldens")))
 	m.awaitProbe()
 	m.awaitGrant(m.ask("oslo", "own", "goldens", "8"), "8")
 	test.EventuallyWithin(m.t, answerTimeout, func() error {
@@ -257,7 +257,7 @@ func TestASliceThatNoAnswerFitsIntoIsReportedAndHoldsNothing(t *testing.T) {
 func (m *multitenant) eventsOf(key string) (reasons []string) {
 	m.t.Helper()
 	var events eventsv1.EventList
-	m.must(m.admin.List(m.t.Context(), &events, client.InNamespace(namespaceOf(ownerOf(key)))))
+	test.Must(m.t, m.admin.List(m.t.Context(), &events, client.InNamespace(namespaceOf(ownerOf(key)))))
 	for _, e := range events.Items {
 		if namespaceOf(ownerOf(key))+"/"+e.Regarding.Name == key && e.Type == corev1.EventTypeWarning {
 			reasons = append(reasons, e.Reason)

@@ -75,7 +75,7 @@ func TestAGrantOfADeletedPolicyCountsForTheNextLeader(t *testing.T) {
 				m.awaitGrant(own, "0")
 				m.kill()
 				if !tenant {
-					m.must(m.admin.Delete(t.Context(), tenantOf("rome")))
+					test.Must(m.t, m.admin.Delete(t.Context(), tenantOf("rome")))
 				}
 				m.deletePolicy("gold")
 				m.start()
@@ -88,7 +88,7 @@ func TestAGrantOfADeletedPolicyCountsForTheNextLeader(t *testing.T) {
 				}
 				m.consistently(quietPeriod, within)
 				m.awaitProbe()
-				m.must(within())
+				test.Must(m.t, within())
 			})
 		})
 	}
@@ -113,7 +113,7 @@ func TestASliceThatMovesWithoutALeaderTakesNothingFromOthers(t *testing.T) {
 		stays := m.ask("rome", "stays", "silver", "8")
 		m.awaitGrant(stays, "8")
 		m.kill()
-		m.must(m.edit(moves, movingTo("silver")))
+		test.Must(m.t, m.edit(moves, movingTo("silver")))
 		m.start()
 		m.awaitGrant(moves, "0")
 		m.awaitProbe()
@@ -132,9 +132,9 @@ func TestARestartWritesNoAnswerInAForeignClass(t *testing.T) {
 				if m.guarded {
 					m.serveByOthers("theirs")
 				}
-				m.must(m.edit(mine, movingTo("theirs")))
+				test.Must(m.t, m.edit(mine, movingTo("theirs")))
 				if answered {
-					m.must(m.writeStatus(m.admin, mine, func(s *authv1beta1.ResourceSlice) {
+					test.Must(m.t, m.writeStatus(m.admin, mine, func(s *authv1beta1.ResourceSlice) {
 						grants("3")(s)
 						s.Status.Conditions[resourcesConditionOf(s)].Reason = "Theirs"
 					}))
@@ -166,7 +166,7 @@ func (m *multitenant) serveByOthers(class string) {
 	list := &v1alpha1.AdmissionParams{
 		ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
 	}
-	m.must(m.admin.Patch(m.t.Context(), list, patchOf(object{"data": object{class: "others"}})))
+	test.Must(m.t, m.admin.Patch(m.t.Context(), list, patchOf(object{"data": object{class: "others"}})))
 	probe := replicaOf("rome", "probe", class, "1")
 	test.EventuallyWithin(m.t, answerTimeout, func() error { return m.consumers["rome"].Create(m.t.Context(), probe, client.DryRunAll) })
 }
@@ -174,7 +174,7 @@ func (m *multitenant) serveByOthers(class string) {
 func (m *multitenant) state(key string) sliceState {
 	m.t.Helper()
 	s, err := m.get(key)
-	m.must(err)
+	test.Must(m.t, err)
 	return sliceStateOf(s)
 }
 
@@ -186,7 +186,7 @@ func TestAStatusForgedWithoutALeaderCostsOthersNothing(t *testing.T) {
 		honest := m.ask("rome", "honest", "gold", "4")
 		m.awaitGrant(honest, "4")
 		m.kill()
-		m.must(m.edit(forges, asking("8")))
+		test.Must(m.t, m.edit(forges, asking("8")))
 		m.forge(forges, grants("8"))
 		m.start()
 		m.awaitProbe()
@@ -204,7 +204,7 @@ func TestAnAnswerRemovedWithoutALeaderStillCounts(t *testing.T) {
 				mine := m.ask("rome", "mine", "gold", "8")
 				m.awaitGrant(mine, "8")
 				m.kill()
-				m.must(m.edit(mine, asking("1")))
+				test.Must(m.t, m.edit(mine, asking("1")))
 				m.forge(mine, withoutAnswer)
 				if hidden {
 					m.attack(mine, withoutLabels)
@@ -232,19 +232,19 @@ var departures = map[string]departure{
 	"deleted":           {leave: (*multitenant).delete},
 	"deleted-restarted": {leave: (*multitenant).delete, restarted: true},
 	"moved": {leave: func(m *multitenant, key string) {
-		m.must(m.edit(key, movingTo(spare)))
+		test.Must(m.t, m.edit(key, movingTo(spare)))
 		m.awaitClass(key, spare)
 	}},
 	"asks-for-nothing":           {leave: (*multitenant).askForNothing},
 	"asks-for-nothing-restarted": {leave: (*multitenant).askForNothing, restarted: true},
 	"asks-for-nothing-moved": {leave: func(m *multitenant, key string) {
 		m.askForNothing(key)
-		m.must(m.edit(key, movingTo(spare)))
+		test.Must(m.t, m.edit(key, movingTo(spare)))
 		m.awaitClass(key, spare)
 	}},
 	"recreated-asks-for-nothing": {leave: func(m *multitenant, key string) {
 		s, err := m.get(key)
-		m.must(err)
+		test.Must(m.t, err)
 		m.delete(key)
 		m.awaitGrant(m.ask("rome", s.Name, string(s.Spec.Class), "0"), "0")
 	}},
@@ -252,7 +252,7 @@ var departures = map[string]departure{
 
 func (m *multitenant) askForNothing(key string) {
 	m.t.Helper()
-	m.must(m.edit(key, asking("0")))
+	test.Must(m.t, m.edit(key, asking("0")))
 	m.awaitGrant(key, "0")
 }
 
@@ -351,7 +351,7 @@ func TestPodsThatWaitCountWhateverTheAdminDoes(t *testing.T) {
 	for name, do := range map[string]func(m *multitenant, key string){
 		"drain": func(m *multitenant, key string) {
 			tenant := func(condition string) {
-				m.must(m.admin.Patch(m.t.Context(), tenantOf("rome"), patchOf(object{"spec": object{"tenantCondition": condition}})))
+				test.Must(m.t, m.admin.Patch(m.t.Context(), tenantOf("rome"), patchOf(object{"spec": object{"tenantCondition": condition}})))
 			}
 			tenant("Drained")
 			m.delete(key)
@@ -361,7 +361,7 @@ func TestPodsThatWaitCountWhateverTheAdminDoes(t *testing.T) {
 			m.editPolicy("gold", object{"reclaim": "Evict", "offer": object{"max": object{"cpu": "1"}}})
 			m.awaitGrant(key, "1")
 			m.editPolicy("gold", object{"reclaim": nil, "offer": object{"max": nil}})
-			m.must(m.edit(key, asking("1")))
+			test.Must(m.t, m.edit(key, asking("1")))
 		},
 		"delete the policy": func(m *multitenant, key string) {
 			m.deletePolicy("gold")
@@ -411,9 +411,9 @@ func TestANewInstallationTakesNothingBack(t *testing.T) {
 				m.deletePolicy(spare)
 				if everything {
 					kinds, err := ownKinds(m.cluster.Config)
-					m.must(err)
+					test.Must(m.t, err)
 					for _, kind := range kinds {
-						m.must(emptyKind(t.Context(), m.admin, kind))
+						test.Must(m.t, emptyKind(t.Context(), m.admin, kind))
 					}
 				}
 				m.start()

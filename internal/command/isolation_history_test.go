@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
+
+	"proffer.dev/proffer/test"
 )
 
 // sliceVersion is one event of the watch of slices.
@@ -38,9 +40,7 @@ func versions(t *testing.T, api dynamic.Interface, now func() time.Duration, han
 	t.Helper()
 	all := api.Resource(authv1beta1.ResourceSliceGroupVersionResource)
 	list, err := all.List(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
 	w, err := watchtools.NewRetryWatcherWithContext(ctx, list.GetResourceVersion(), &cache.ListWatch{
 		WatchFuncWithContext: func(ctx context.Context,

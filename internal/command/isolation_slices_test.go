@@ -55,7 +55,7 @@ func (m *multitenant) askOnly(id, name, class, cpu string) *authv1beta1.Resource
 
 func (m *multitenant) authenticate(s *authv1beta1.ResourceSlice) {
 	m.t.Helper()
-	m.must(m.writeStatus(m.admin, keyOf(s), func(s *authv1beta1.ResourceSlice) {
+	test.Must(m.t, m.writeStatus(m.admin, keyOf(s), func(s *authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions,
 			conditionOf(authv1beta1.ResourceSliceConditionTypeAuthentication, "Because"))
 	}))
@@ -131,7 +131,7 @@ func (m *multitenant) allowed(err error) bool {
 		m.t.Logf("refused: %v", err)
 		return false
 	}
-	m.must(err)
+	test.Must(m.t, err)
 	return true
 }
 

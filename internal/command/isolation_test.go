@@ -72,9 +72,7 @@ func newScheme(t *testing.T) *runtime.Scheme {
 	t.Helper()
 	scheme := operator.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{authv1beta1.AddToScheme, clientgoscheme.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, add(scheme))
 	}
 	return scheme
 }
@@ -93,9 +91,7 @@ func newMultitenant(t *testing.T, guarded bool) *multitenant {
 		}
 	})
 	watching, err := dynamic.NewForConfig(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	m.history = newHistory(t, watching)
 	for _, id := range []string{"rome", "oslo"} {
 		m.consumers[id] = asConsumer(t, cluster.Config, id)
@@ -106,16 +102,9 @@ func newMultitenant(t *testing.T, guarded bool) *multitenant {
 	return m
 }
 
-func (m *multitenant) must(err error) {
-	m.t.Helper()
-	if err != nil {
-		m.t.Fatal(err)
-	}
-}
-
 func (m *multitenant) create(o client.Object) {
 	m.t.Helper()
-	m.must(m.admin.Create(m.t.Context(), o))
+	test.Must(m.t, m.admin.Create(m.t.Context(), o))
 }
 
 // start runs an operator, which leads before start returns.
@@ -135,7 +124,7 @@ func (m *multitenant) start() {
 // kill ends the operator with SIGKILL.
 func (m *multitenant) kill() {
 	m.t.Helper()
-	m.must(m.operator.Kill())
+	test.Must(m.t, m.operator.Kill())
 }
 
 func (m *multitenant) restart() {
@@ -202,13 +191,13 @@ func cpuQuantities(cpu string) v1alpha1.Quantities {
 
 func (m *multitenant) editPolicy(class string, spec object) {
 	m.t.Helper()
-	m.must(m.admin.Patch(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}},
+	test.Must(m.t, m.admin.Patch(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}},
 		patchOf(object{"spec": spec})))
 }
 
 func (m *multitenant) deletePolicy(class string) {
 	m.t.Helper()
-	m.must(m.admin.Delete(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}}))
+	test.Must(m.t, m.admin.Delete(m.t.Context(), &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: class}}))
 }
 
 // awaitGrant waits until the slice has this much cpu accepted in its current class, or is denied if
@@ -280,7 +269,7 @@ func (m *multitenant) waiting(class, id, slice, cpu string) *corev1.Pod {
 // bind binds a pod to the node of a class, as the scheduler does.
 func (m *multitenant) bind(pod *corev1.Pod, class string) {
 	m.t.Helper()
-	m.must(m.admin.SubResource("binding").Create(m.t.Context(), pod, &corev1.Binding{
+	test.Must(m.t, m.admin.SubResource("binding").Create(m.t.Context(), pod, &corev1.Binding{
 		Target: corev1.ObjectReference{Kind: "Node", Name: "node-" + class},
 	}))
 }
@@ -328,11 +317,11 @@ func (m *multitenant) offered(class string) string {
 	m.t.Helper()
 	connection, err := grpc.NewClient(m.operator.Address("grpc"),
 		grpc.WithTransportCredentials(insecure.NewCredentials()))
-	m.must(err)
+	test.Must(m.t, err)
 	defer func() { _ = connection.Close() }()
 	answer, err := wire.NewResourceReaderClient(connection).ReadResources(m.t.Context(),
 		&wire.ClusterIdentity{ClusterID: "oslo"}, grpc.WaitForReady(true))
-	m.must(err)
+	test.Must(m.t, err)
 	for _, pool := range answer.GetResourceLists() {
 		if pool.GetPoolPrefix() == class {
 			return pool.GetResources()["cpu"].GetString_()
@@ -348,7 +337,7 @@ func (m *multitenant) end(pods ...*corev1.Pod) {
 	for _, pod := range pods {
 		m.history.addPods(pod.Labels["liqo.io/creator-user"],
 			-pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
-		m.must(m.admin.Delete(m.t.Context(), pod, client.GracePeriodSeconds(0)))
+		test.Must(m.t, m.admin.Delete(m.t.Context(), pod, client.GracePeriodSeconds(0)))
 	}
 }
 
@@ -356,8 +345,8 @@ func (m *multitenant) end(pods ...*corev1.Pod) {
 func (m *multitenant) delete(key string) {
 	m.t.Helper()
 	s, err := m.get(key)
-	m.must(err)
-	m.must(m.consumers[ownerOf(key)].Delete(m.t.Context(), s))
+	test.Must(m.t, err)
+	test.Must(m.t, m.consumers[ownerOf(key)].Delete(m.t.Context(), s))
 }
 
 // consistently fails the test if the operator ends or a condition returns an error within the

@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestTheCommandLineOfMigrateDatabaseIsChecked(t *testing.T) {
 	file := func(text string) string {
 		t.Helper()
 		path := filepath.Join(t.TempDir(), "config.yaml")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
 	const head = "apiVersion: config.proffer.dev/v1alpha1\nkind: OperatorConfiguration\nclusterID: milan\n"

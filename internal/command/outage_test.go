@@ -38,21 +38,13 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	cluster := controlplane.StartTest(t,
 		controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
 	scheme := operator.NewScheme()
-	if err := coordinationv1.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, coordinationv1.AddToScheme(scheme))
 	api, err := client.New(cluster.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := api.Create(t.Context(), policyOf("2")); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, api.Create(t.Context(), policyOf("2")))
 	p := startProcess(t, cluster)
 	connection, err := grpc.NewClient(p.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = connection.Close() }()
 	o := &outage{t: t, api: api, reader: wire.NewResourceReaderClient(connection)}
 	o.offers("2", grpc.WaitForReady(true))
@@ -63,9 +55,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 		t.Fatalf("the stream begins with %q, want an empty ID", first)
 	}
 
-	if err := cluster.StopAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, cluster.StopAPIServer())
 	test.Eventually(t, func() error {
 		requireAlive(t, p)
 		if !strings.Contains(p.Log(), "No longer the leader") {
@@ -83,9 +73,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	}
 
 	back := time.Now()
-	if err := cluster.StartAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, cluster.StartAPIServer())
 	test.Eventually(t, func() error {
 		requireAlive(t, p)
 		if l := o.lease(); l.HolderIdentity == nil || *l.HolderIdentity != *leader || !l.RenewTime.After(back) {
@@ -130,9 +118,7 @@ func amountsOf(cpu string) v1alpha1.Quantities {
 func (o *outage) policy() *v1alpha1.ResourcePolicy {
 	o.t.Helper()
 	var p v1alpha1.ResourcePolicy
-	if err := o.api.Get(o.t.Context(), client.ObjectKey{Name: "p"}, &p); err != nil {
-		o.t.Fatal(err)
-	}
+	test.Must(o.t, o.api.Get(o.t.Context(), client.ObjectKey{Name: "p"}, &p))
 	return &p
 }
 
@@ -142,9 +128,7 @@ func (o *outage) edit(cpu string) {
 	before := o.policy()
 	after := before.DeepCopy()
 	after.Spec.Offer.Fixed = amountsOf(cpu)
-	if err := o.api.Patch(o.t.Context(), after, client.MergeFrom(before)); err != nil {
-		o.t.Fatal(err)
-	}
+	test.Must(o.t, o.api.Patch(o.t.Context(), after, client.MergeFrom(before)))
 }
 
 func (o *outage) statusTells(generation int64) {
@@ -160,10 +144,8 @@ func (o *outage) statusTells(generation int64) {
 func (o *outage) lease() coordinationv1.LeaseSpec {
 	o.t.Helper()
 	var l coordinationv1.Lease
-	if err := o.api.Get(o.t.Context(), client.ObjectKey{Namespace: "default", Name: operator.LeaderElectionID},
-		&l); err != nil {
-		o.t.Fatal(err)
-	}
+	test.Must(o.t, o.api.Get(o.t.Context(), client.ObjectKey{Namespace: "default", Name: operator.LeaderElectionID},
+		&l))
 	return l.Spec
 }
 
@@ -171,9 +153,7 @@ func (o *outage) lease() coordinationv1.LeaseSpec {
 func (o *outage) offers(cpu string, with ...grpc.CallOption) {
 	o.t.Helper()
 	answer, err := o.reader.ReadResources(o.t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}, with...)
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	test.Must(o.t, err)
 	if got := answer.GetResourceLists()[0].GetResources()["cpu"].GetString_(); got != cpu {
 		o.t.Errorf("rome is offered %s cpu, want %s", got, cpu)
 	}
@@ -184,9 +164,7 @@ func (o *outage) offers(cpu string, with ...grpc.CallOption) {
 func (o *outage) subscribe() <-chan string {
 	o.t.Helper()
 	stream, err := o.reader.Subscribe(o.t.Context(), &wire.Empty{})
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	test.Must(o.t, err)
 	notifications := make(chan string, 100)
 	go func() {
 		defer close(notifications)

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -66,9 +67,7 @@ func startProcessWith(
 	t.Helper()
 	kubeconfig := cluster.KubeconfigFile(t)
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	args = append(append(deployedArgs(t), "--leader-election-namespace="+namespace), args...)
 	return process.StartTest(t, self, args, asOperator+"="+lease, "KUBECONFIG="+kubeconfig)
 }
@@ -77,20 +76,14 @@ func startProcessWith(
 func deployedArgs(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "config", "manager", "deployment.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var d appsv1.Deployment
-	if err := yaml.UnmarshalStrict(text, &d); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, yaml.UnmarshalStrict(text, &d))
 	return d.Spec.Template.Spec.Containers[0].Args
 }
 
 // requireAlive fails the test if the process has ended.
 func requireAlive(t *testing.T, p *process.Process) {
 	t.Helper()
-	if err := p.Alive(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, p.Alive())
 }

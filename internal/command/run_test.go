@@ -45,18 +45,14 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 		"--health-probe-bind-address=" + probeAddress,
 		"--leader-elect", "--leader-election-namespace=default",
 	}, io.Discard, Program{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ended := make(chan error, 1)
 	go func() { ended <- runOperator(ctx, cluster.Config, o, Program{}) }()
 
 	connection, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = connection.Close() }()
 	client := wire.NewResourceReaderClient(connection)
 	// A read before the first offers waits for them.
@@ -82,9 +78,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	})
 
 	stream, err := client.Subscribe(t.Context(), &wire.Empty{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if first, err := stream.Recv(); err != nil || first.GetClusterID() != "" {
 		t.Fatalf("the first notification is %v, %v; want an empty ID", first, err)
 	}
@@ -106,9 +100,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 func requireWatchMetrics(t *testing.T) {
 	t.Helper()
 	families, err := metrics.Registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	wanted := []string{
 		"proffer_watch_oldest_news_seconds", "proffer_api_requests_silent_total", "nodes", "pods",
 		"resourcepolicies.proffer.dev", "namespaces",

@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -22,9 +23,7 @@ import (
 func fails(t *testing.T, code int, args []string, env ...string) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	cmd.Env = append([]string{asOperator + "=1"}, env...)
 	var log bytes.Buffer
@@ -39,9 +38,7 @@ func fails(t *testing.T, code int, args []string, env ...string) string {
 func TestAMissingKubeconfigGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 	empty := t.TempDir()
 	broken := filepath.Join(empty, "broken")
-	if err := os.WriteFile(broken, []byte("no kubeconfig"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(broken, []byte("no kubeconfig"), 0o600))
 	home := "HOME=" + empty
 	const nothing = "proffer: no API server is configured: write --kubeconfig=FILE or set KUBECONFIG; only a Pod needs neither\n"
 	for name, tc := range map[string]struct {
@@ -71,9 +68,7 @@ func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 	cluster := isolationClusterOf(t, false)
 	kubeconfig := cluster.KubeconfigFile(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = taken.Close() }()
 	flags := []string{
 		"grpc-bind-address", "grpc-flat-bind-address", "metrics-bind-address", "health-probe-bind-address",
@@ -119,14 +114,10 @@ func TestTheFlagOfAnAddressIsFoundByHostAndPort(t *testing.T) {
 		"--grpc-bind-address=127.0.0.1:7000", "--grpc-flat-bind-address=127.0.0.2:7000", "--metrics-bind-address=:8443",
 		"--health-probe-bind-address=localhost:8081", "--pprof-bind-address=[::1]:6060",
 	}, &bytes.Buffer{}, Program{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	listening := func(address string, cause error) error {
 		at, err := net.ResolveTCPAddr("tcp", address)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		return fmt.Errorf("setting up: %w",
 			&net.OpError{Op: "listen", Net: "tcp", Addr: at, Err: os.NewSyscallError("bind", cause)})
 	}

@@ -63,9 +63,7 @@ func TestStrangersWriteABoundedNumberOfLines(t *testing.T) {
 	for name, input := range inputs {
 		t.Run(name, func(t *testing.T) { sendMany(t, p.Address(input.port), input, each) })
 	}
-	if err := p.Alive(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, p.Alive())
 	lines := strings.Split(p.Log(), "\n")[before:]
 	t.Logf("%d lines for %d inputs of %d kinds", len(lines), each*len(inputs), len(inputs))
 	if most := 40; len(lines) > most {

@@ -119,8 +119,6 @@ func peakMemory(t *testing.T, p *process.Process) int64 {
 		t.Fatalf("no VmHWM in %s", status)
 	}
 	kilobytes, err := strconv.ParseInt(string(found[1]), 10, 64)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return kilobytes << 10
 }

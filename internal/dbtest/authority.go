@@ -15,6 +15,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 // validity is how long certificates are valid before and after the start of a test.
@@ -99,12 +101,8 @@ func (s *Server) writeCertificates() error {
 func OtherCAFile(t testing.TB) string {
 	t.Helper()
 	other, err := newAuthority()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	path := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(path, other.pem(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(path, other.pem(), 0o600))
 	return path
 }

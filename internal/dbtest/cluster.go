@@ -18,9 +18,7 @@ const galera = "/usr/lib/galera/libgalera_smm.so"
 func StartCluster(t testing.TB, settings ...string) (first, second *Server) {
 	t.Helper()
 	addresses, err := process.FreeAddresses(6)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	first = startNode(t, "gcomm://", addresses[:3], settings)
 	return first, startNode(t, "gcomm://"+addresses[0], addresses[3:], settings)
 }
@@ -69,9 +67,7 @@ func (d *Database) DSNOn(t testing.TB, node *Server) string {
 	owner := d.owner
 	owner.address = node.target()
 	db, err := node.open(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = db.Close() }()
 	test.EventuallyWithin(t, statementTimeout, func() error { return db.PingContext(t.Context()) })
 	return d.server.product.dsn(owner, false)

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 // statementTimeout is the timeout of the statements that create and remove databases.
@@ -43,9 +45,7 @@ func (s *Server) NewDatabase(t testing.TB, clauses ...string) *Database {
 	d := &Database{server: s, t: t, owner: login{user: name, password: secret(), database: name}}
 	create := s.product.createDatabase(d.owner, strings.Join(clauses, " "))
 	statements := append([]string{s.product.createUser(d.owner)}, create...)
-	if err := s.execute(statements); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, s.execute(statements))
 	t.Cleanup(func() {
 		// The data of a server that ends with this test are removed as a whole.
 		if s.shared {
@@ -85,9 +85,7 @@ func (d *Database) DropOwner(t testing.TB) {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if err := d.server.execute([]string{d.server.product.dropUser(d.owner.user)}); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, d.server.execute([]string{d.server.product.dropUser(d.owner.user)}))
 	d.orphaned = true
 }
 
@@ -115,9 +113,7 @@ func (d *Database) LimitedDSN(t testing.TB) string {
 		limited := login{user: d.owner.user + "_limited", password: secret(), database: d.owner.database}
 		administrators, owners := d.server.product.grantRows(d.owner, limited)
 		statements := append([]string{d.server.product.createUser(limited)}, administrators...)
-		if err := d.server.execute(statements); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, d.server.execute(statements))
 		d.limited = limited
 		for _, statement := range owners {
 			if _, err := d.open(t).ExecContext(t.Context(), statement); err != nil {
@@ -156,9 +152,7 @@ func (d *Database) open(t testing.TB) *sql.DB {
 	owner := d.owner
 	owner.address, owner.clustered = address, d.server.clustered
 	db, err := d.server.open(owner)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	d.t.Cleanup(func() {
 		if err := db.Close(); err != nil {
 			d.t.Error(err)

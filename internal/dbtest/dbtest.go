@@ -20,6 +20,8 @@ import (
 	"os"
 	"sync"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // Engine is a kind of database, as users write it.
@@ -114,9 +116,7 @@ func Shared(t testing.TB, engine Engine) *Server {
 	t.Helper()
 	shared.Lock()
 	defer shared.Unlock()
-	if err := shared.errs[engine]; err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, shared.errs[engine])
 	if s := shared.servers[engine]; s != nil {
 		return s
 	}
@@ -145,9 +145,7 @@ func Start(t testing.TB, engine Engine, opts ...Option) *Server {
 // endWith ends a server with the test, which fails if it did not start.
 func endWith(t testing.TB, s *Server, err error) {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("log of %s:\n%s", s.product.name(), s.Log())

@@ -44,9 +44,7 @@ func TestMain(m *testing.M) {
 func connect(t *testing.T, e Engine, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(e.Driver(), dsn)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	db.SetMaxOpenConns(1)
 	t.Cleanup(func() { _ = db.Close() })
 	return db
@@ -63,9 +61,7 @@ func execute(t *testing.T, db *sql.DB, statements ...string) {
 
 func count(t *testing.T, db *sql.DB) (n int) {
 	t.Helper()
-	if err := db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM a").Scan(&n); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, db.QueryRowContext(t.Context(), "SELECT COUNT(*) FROM a").Scan(&n))
 	return n
 }
 
@@ -154,9 +150,7 @@ func TestCommittedRowsSurviveKillAndStop(t *testing.T) {
 			execute(t, client, "INSERT INTO a VALUES ("+strconv.Itoa(rows)+")")
 			rows++
 			tx, err := client.BeginTx(t.Context(), nil)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if _, err := tx.ExecContext(t.Context(), "INSERT INTO a VALUES (100)"); err != nil {
 				t.Fatal(err)
 			}
@@ -207,15 +201,11 @@ func verifying(t *testing.T, d *Database, file string) string {
 		return d.DSN() + "?sslmode=verify-full&sslrootcert=" + file
 	}
 	pem, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem)
 	name := "test-" + strconv.Itoa(len(file))
-	if err := mysql.RegisterTLSConfig(name, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, mysql.RegisterTLSConfig(name, &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}))
 	t.Cleanup(func() { mysql.DeregisterTLSConfig(name) })
 	return d.DSN() + "?tls=" + name
 }
@@ -243,18 +233,12 @@ func TestAServerEndsWithAKilledTestBinary(t *testing.T) {
 	for _, engine := range engines {
 		t.Run(string(engine), func(t *testing.T) {
 			self, err := os.Executable()
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			cmd := exec.CommandContext(t.Context(), self)
 			cmd.Env = append(os.Environ(), actAs+"="+string(engine))
 			out, err := cmd.StdoutPipe()
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := cmd.Start(); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
+			test.Must(t, cmd.Start())
 			var pid int
 			var dir, template string
 			if _, err := fmt.Fscanln(out, new(string), &pid, &dir, &template); err != nil {
@@ -263,9 +247,7 @@ func TestAServerEndsWithAKilledTestBinary(t *testing.T) {
 			if err := syscall.Kill(pid, 0); err != nil {
 				t.Errorf("the server does not run: %v", err)
 			}
-			if err := cmd.Process.Kill(); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, cmd.Process.Kill())
 			_ = cmd.Wait()
 			test.Eventually(t, func() error {
 				if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {

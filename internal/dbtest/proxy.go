@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 // dialTimeout is the timeout of the proxy's connection to the server, which is on the same machine.
@@ -84,9 +86,7 @@ func (p *Proxy) Resume() {
 // Refuse resets all connections and refuses new ones until Accept, as a machine without a server.
 func (p *Proxy) Refuse(t testing.TB) {
 	t.Helper()
-	if err := p.refuse(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, p.refuse())
 }
 
 func (p *Proxy) refuse() error {
@@ -105,9 +105,7 @@ func (p *Proxy) refuse() error {
 // Accept ends Refuse.
 func (p *Proxy) Accept(t testing.TB) {
 	t.Helper()
-	if err := p.listen(p.Address()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, p.listen(p.Address()))
 }
 
 // Connections returns how many connections are open.

@@ -27,9 +27,7 @@ func TestCutBreaksAnOpenConnection(t *testing.T) {
 	Each(t, func(t *testing.T, s *Server) {
 		d, db := client(t, s)
 		c, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		defer func() { _ = c.Close() }()
 		d.Proxy.Cut()
 		if _, err := c.ExecContext(t.Context(), "INSERT INTO a VALUES (1)"); err == nil {
@@ -44,9 +42,7 @@ func TestTheProxyOfADatabaseIsItsOwn(t *testing.T) {
 		_, db := client(t, s)
 		other, _ := client(t, s)
 		c, err := db.Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		defer func() { _ = c.Close() }()
 		other.Proxy.Cut()
 		if _, err := c.ExecContext(t.Context(), "INSERT INTO a VALUES (1)"); err != nil {
@@ -78,9 +74,7 @@ func TestAPausedQueryHangsUntilItsContextEnds(t *testing.T) {
 func TestResumeDeliversWhatWasHeld(t *testing.T) {
 	var lc net.ListenConfig
 	echo, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = echo.Close() }()
 	go func() {
 		for {
@@ -92,30 +86,22 @@ func TestResumeDeliversWhatWasHeld(t *testing.T) {
 		}
 	}()
 	p, err := newProxy(echo.Addr().String)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer p.close()
 	c, err := net.Dial("tcp", p.Address())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	got := make([]byte, 1)
 	for name, pause := range map[string]func(){"both ways": p.Pause, "answers": p.PauseAnswers} {
 		pause()
 		if _, err := c.Write([]byte{'a'}); err != nil {
 			t.Fatal(err)
 		}
-		if err := c.SetReadDeadline(time.Now().Add(50 * time.Millisecond)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, c.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 		if _, err := c.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) {
 			t.Errorf("%s paused, Read returns %v, want the deadline", name, err)
 		}
 		p.Resume()
-		if err := c.SetReadDeadline(time.Now().Add(waitTimeout)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, c.SetReadDeadline(time.Now().Add(waitTimeout)))
 		if _, err := c.Read(got); err != nil || got[0] != 'a' {
 			t.Errorf("after Resume, Read returns %q and %v, want a", got, err)
 		}
@@ -126,9 +112,7 @@ func TestThePausedAnswerOfACommitLeavesItsEffect(t *testing.T) {
 	Each(t, func(t *testing.T, s *Server) {
 		d, db := client(t, s)
 		tx, err := db.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if _, err := tx.ExecContext(t.Context(), "INSERT INTO a VALUES (1)"); err != nil {
 			t.Fatal(err)
 		}

@@ -247,17 +247,13 @@ func (s *Server) TLSConfig() *tls.Config {
 // itself.
 func (s *Server) Kill(t testing.TB) {
 	t.Helper()
-	if err := s.take(t).kill(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, s.take(t).kill())
 }
 
 // Stop shuts the server down in an orderly way, but without waiting for clients.
 func (s *Server) Stop(t testing.TB) {
 	t.Helper()
-	if err := s.take(t).stop(s.product.stopSignal()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, s.take(t).stop(s.product.stopSignal()))
 }
 
 // Start starts a server again after Kill or Stop, with the same data. The addresses of its databases

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestALongBurstYieldsOneBatchPerPeriodAndTheFirstAfterHalfAPeriod(t *testing.T) {
@@ -69,9 +71,7 @@ func TestABurstIsOneBatch(t *testing.T) {
 			b.Wake()
 		}
 		first, err := b.Wait(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if !first.Equal(woken) || time.Since(woken) != 50*time.Millisecond {
 			t.Errorf("Wait returned %v after %v, want the first wake-up after half a period", first, time.Since(woken))
 		}

@@ -10,6 +10,7 @@ import (
 
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 // TestNoExpressionTakesLongOrMuchMemory tries expressions that are hostile on purpose. Each is
@@ -117,9 +118,7 @@ func TestManyLabelsMakeNoFilterSlow(t *testing.T) {
 		"node.labels.exists_one(a, node.labels.exists_one(b, node.labels.exists_one(c, false)))",
 	} {
 		f, err := Nodes(expression)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for _, labels := range []int{maxLabels, maxLabels + 1, 20_000} {
 			n := gpuNode()
 			for i := len(n.Labels); i < labels; i++ {
@@ -143,9 +142,7 @@ func TestManyLabelsMakeNoFilterSlow(t *testing.T) {
 		}
 	}
 	f, err := Consumers("consumer.labels.all(k, k != '') || true")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	c := offer.Consumer{ID: "rome", Labels: map[string]string{}}
 	for i := range maxLabels + 1 {
 		c.Labels[fmt.Sprint("label-", i)] = "a"

@@ -11,6 +11,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 func gpuNode() *capacity.Node {
@@ -49,9 +50,7 @@ func TestAFilterOfNodesReadsNameLabelsAndAmounts(t *testing.T) {
 		}
 	}
 	f, err := Nodes("size(node.labels) == 0 && size(node.allocatable) == 0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if ok, why := f.Admits(&capacity.Node{}); !ok {
 		t.Errorf("a node without labels and amounts: %s", why)
 	}
@@ -74,9 +73,7 @@ func TestALoopOverLabelsHasOneResult(t *testing.T) {
 		"node.labels.filter(a, node.labels.exists_one(b, false)).size() == 0",
 	} {
 		f, err := Nodes(expression)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		first, whyFirst := f.Admits(n)
 		for range 50 {
 			if ok, why := f.Admits(n); ok != first || why != whyFirst {
@@ -109,9 +106,7 @@ func TestAFilterOfConsumersReadsLabels(t *testing.T) {
 
 func TestAResultIsRememberedUntilTheLabelsChange(t *testing.T) {
 	of, err := Consumers("consumer.labels.tier == 'gold'")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	f := of.(*consumers)
 	for _, tier := range []string{"gold", "silver", "gold"} {
 		if ok, _ := f.Admits(offer.Consumer{ID: "rome", Labels: map[string]string{"tier": tier}}); ok != (tier == "gold") {
@@ -135,13 +130,9 @@ func TestAResultIsRememberedUntilTheLabelsChange(t *testing.T) {
 // Evaluations, simulations and explanations ask the filters of one snapshot at the same time.
 func TestFiltersAreAskedByManyAtOnce(t *testing.T) {
 	nodes, err := Nodes("node.labels.exists(k, v, v == 'gold') && node.allocatable.exists(k, k == 'cpu')")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	consumers, err := Consumers("consumer.labels.exists(k, v, v == 'gold')")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	n := gpuNode()
 	var all sync.WaitGroup
 	for i := range 8 {
@@ -228,9 +219,7 @@ func TestAFilterOfSlicesReadsTheRequestAndTheConsumer(t *testing.T) {
 		"request.resources['gpu'].isGreaterThan(quantity('1'))": "1 slices.filter fails on it: no such key: gpu",
 	} {
 		f, err := Slices(expression)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		ruling, why := f.Rule(r)
 		if got := fmt.Sprint(int(ruling), " ", why); got != want || f.String() != expression {
 			t.Errorf("%s: %s, want %s", f, got, want)

@@ -6,18 +6,15 @@ import (
 	"testing"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/test"
 )
 
 func TestEqualFiltersAreOne(t *testing.T) {
 	const nodeText, consumerText = "node.name != 'shared'", "consumer.labels.size() < 77"
 	node, err := Nodes(nodeText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	consumer, err := Consumers(consumerText)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for range 2 {
 		for i := range 3 * minSwept { // Others that come and go.
 			if _, err := Nodes(fmt.Sprintf("node.name != 'other-%d'", i)); err != nil {
@@ -40,9 +37,7 @@ func TestEqualFiltersAreOne(t *testing.T) {
 // TestFailuresTakeLittleMemory also if each node has another one.
 func TestFailuresTakeLittleMemory(t *testing.T) {
 	f, err := Nodes("int(node.labels['rank']) > 3")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	whys := map[string]int{}
 	for i := range 1000 {
 		ok, why := f.Admits(&capacity.Node{Name: "n", Labels: map[string]string{"rank": fmt.Sprintf("r%d", i)}})

@@ -67,17 +67,13 @@ func newCompetitor(t *testing.T, election *LeaderElection, work ...manager.Runna
 		rest.CopyConfig(kubetest.Cluster(t).Config),
 		ctrl.Options{Metrics: metricsserver.Options{BindAddress: "0"}},
 	)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var runnables []manager.Runnable
 	for _, w := range work {
 		runnables = append(runnables, w)
 	}
 	l, err := NewLeader(mgr, leaseName, election, &Tenure{}, mgr.GetLogger(), runnables...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return l
 }
 
@@ -191,18 +187,14 @@ func TestAReplicaThatNeverLedDoesNotReleaseTheLease(t *testing.T) {
 	election := longLease(t)
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName}, Spec: kubetest.HeldLease()}
 	before, err := kubetest.Leases(t, election.Namespace).Create(t.Context(), lease, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	c := compete(t, election, func(context.Context) error {
 		t.Error("the work started without the Lease")
 		return nil
 	})
 	c.stop()
 	after, err := kubetest.Leases(t, election.Namespace).Get(t.Context(), leaseName, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if diff := cmp.Diff(before.Spec, after.Spec); diff != "" || c.err != nil {
 		t.Errorf("Start returned %v, the Lease changed: %s", c.err, diff)
 	}
@@ -251,9 +243,7 @@ func TestTheLeaseNamespaceIsTheFlagOrThatOfThePod(t *testing.T) {
 	refused(file, &LeaderElection{}, "unknown outside of a Pod: write --leader-election-namespace=NAMESPACE")
 	refused(file, nil, "unknown outside of a Pod: write --leader-elect and --leader-election-namespace=NAMESPACE")
 	refused(filepath.Dir(file), &LeaderElection{}, "is a directory: write --leader-election-namespace=NAMESPACE")
-	if err := os.WriteFile(file, []byte("proffer-system\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(file, []byte("proffer-system\n"), 0o600))
 	for election, want := range map[*LeaderElection]string{
 		nil: "proffer-system", {}: "proffer-system", {Namespace: "other"}: "other",
 	} {

@@ -16,9 +16,7 @@ import (
 func LeaseNamespace(t *testing.T) string {
 	t.Helper()
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "lease-"}}
-	if err := API(t).Create(t.Context(), namespace); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, API(t).Create(t.Context(), namespace))
 	return namespace.Name
 }
 
@@ -26,9 +24,7 @@ func LeaseNamespace(t *testing.T) string {
 func Leases(t *testing.T, namespace string) coordinationv1client.LeaseInterface {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(Cluster(t).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return clientset.CoordinationV1().Leases(namespace)
 }
 

@@ -13,15 +13,14 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // OfLiqo converts one of Liqo's own types to an unstructured object, without its status.
 func OfLiqo(t testing.TB, apiVersion, kind string, object client.Object) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	u := &unstructured.Unstructured{Object: content}
 	u.SetAPIVersion(apiVersion)
 	u.SetKind(kind)
@@ -109,9 +108,7 @@ func Condition(conditionType, status string) authv1beta1.ResourceSliceCondition 
 func Unstructured(t testing.TB, object any) *unstructured.Unstructured {
 	t.Helper()
 	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return &unstructured.Unstructured{Object: content}
 }
 

@@ -69,17 +69,13 @@ func Edit[T client.Object](t testing.TB, object T, change func(client.Object), w
 	t.Helper()
 	api := API(t)
 	for {
-		if err := api.Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, api.Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		change(object)
 		err := write(t.Context(), api, object)
 		if apierrors.IsConflict(err) {
 			continue
 		}
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		return
 	}
 }
@@ -148,16 +144,12 @@ func Install(t testing.TB, file string) (remove func()) {
 func install(t testing.TB, file string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
 	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true}
-	if err := envtest.ReadCRDFiles(&options); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, envtest.ReadCRDFiles(&options))
 	for _, crd := range options.CRDs {
 		test.Eventually(t, func() string { return stillInstalled(t, crd.Name) })
 	}
 	crds, err := envtest.InstallCRDs(Cluster(t).Config, options)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return crds
 }
 

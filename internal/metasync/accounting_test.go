@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -81,27 +82,21 @@ func (b *books) table(query string) string {
 	}
 	defer func() { _ = rows.Close() }()
 	columns, err := rows.Columns()
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	test.Must(b.t, err)
 	lines := []string{strings.Join(columns, " | ")}
 	for rows.Next() {
 		values, into := make([]any, len(columns)), make([]any, len(columns))
 		for i := range values {
 			into[i] = &values[i]
 		}
-		if err := rows.Scan(into...); err != nil {
-			b.t.Fatal(err)
-		}
+		test.Must(b.t, rows.Scan(into...))
 		cells := make([]string, len(values))
 		for i, v := range values {
 			cells[i] = cell(v)
 		}
 		lines = append(lines, strings.Join(cells, " | "))
 	}
-	if err := rows.Err(); err != nil {
-		b.t.Fatal(err)
-	}
+	test.Must(b.t, rows.Err())
 	return strings.Join(lines, "\n")
 }
 
@@ -130,9 +125,7 @@ func trimmed(text string) string {
 func questions(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/accounting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## Questions\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var all []string

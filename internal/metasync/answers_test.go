@@ -17,15 +17,14 @@ import (
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/test"
 )
 
 // hostile serves connections as a database that does what a test wants, and returns its address.
 func hostile(t *testing.T, serve func(net.Conn)) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = l.Close() })
 	go func() {
 		for {
@@ -159,9 +158,7 @@ func TestAnAnswerEndsInTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client, server := net.Pipe()
 		a, err := boundAnswers(time.Minute)(client, nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		var serving sync.WaitGroup
 		serving.Go(func() {
 			buffer := make([]byte, 16)
@@ -190,9 +187,7 @@ func TestAnAnswerEndsInTime(t *testing.T) {
 
 func TestARefusedConnectionIsNotTakenForMissingTables(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	address := l.Addr().String()
 	_ = l.Close()
 	for engine, dsn := range map[config.DatabaseEngine]string{config.PostgreSQL: postgres(address), config.MySQL: mysqlOf(address)} {

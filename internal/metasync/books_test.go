@@ -14,6 +14,7 @@ import (
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }
@@ -67,9 +68,7 @@ func newBooksIn(t *testing.T, d *dbtest.Database, c *clock, edits ...func(*Optio
 func write(t *testing.T, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "dsn")
-	if err := os.WriteFile(path, []byte(text+"\n"), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(path, []byte(text+"\n"), 0o600))
 	return path
 }
 
@@ -85,9 +84,7 @@ func (b *books) must(s *session, now state) {
 	b.t.Helper()
 	for range 1000 {
 		more, err := b.Books.pass(b.t.Context(), s, now)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		test.Must(b.t, err)
 		if !more {
 			return
 		}
@@ -132,26 +129,20 @@ func (b *books) intervals(query string) []interval {
 	b.t.Helper()
 	var all []interval
 	rows, err := b.database.Open(b.t).QueryContext(b.t.Context(), query)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	test.Must(b.t, err)
 	defer func() { _ = rows.Close() }()
 	for rows.Next() {
 		var value string
 		var from time.Time
 		var to sql.NullTime
-		if err := rows.Scan(&value, &from, &to); err != nil {
-			b.t.Fatal(err)
-		}
+		test.Must(b.t, rows.Scan(&value, &from, &to))
 		i := interval{Value: value, From: since(from)}
 		if to.Valid {
 			i.To = since(to.Time)
 		}
 		all = append(all, i)
 	}
-	if err := rows.Err(); err != nil {
-		b.t.Fatal(err)
-	}
+	test.Must(b.t, rows.Err())
 	return all
 }
 

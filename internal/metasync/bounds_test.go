@@ -11,6 +11,7 @@ import (
 	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 func TestARowOfWhatChangesWithEveryPodStaysForAMinute(t *testing.T) {
@@ -186,9 +187,7 @@ func TestTextsThatFitAreKeptAsTheyAre(t *testing.T) {
 		session := b.session()
 		b.must(session, of(p, nil))
 		open, err := b.openRows(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if len(open.consumers.open) != len(p.consumers) || len(open.offers.open) != len(p.offers) {
 			t.Errorf("%d consumers and %d offers are open, want %d and %d",
 				len(open.consumers.open), len(open.offers.open), len(p.consumers), len(p.offers))

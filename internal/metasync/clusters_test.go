@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // Deleting old rows waits for no other cluster in the database: here oslo is stopped in the middle of a
@@ -33,9 +34,7 @@ func TestDeletingOldRowsWaitsForNoOtherCluster(t *testing.T) {
 			milan.clock.pass(time.Second)
 		}
 		stopped, err := session.conn.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		defer func() { _ = stopped.Rollback() }()
 		p := &pass{q: session.queries(stopped), at: milan.clock.now, endAt: milan.clock.now, left: maxBatch, until: time.Now().Add(time.Hour), budget: &budget{}}
 		if _, err := session.lock(t.Context(), stopped, p); err != nil {

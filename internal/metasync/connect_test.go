@@ -15,6 +15,7 @@ import (
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 func TestAMistakeInTheDataSourceNameIsNamedWithoutRepeatingIt(t *testing.T) {
@@ -98,9 +99,7 @@ func TestAPasswordIsNeitherInErrorsNorInTheLog(t *testing.T) {
 func passwordIn(t *testing.T, b *books) string {
 	t.Helper()
 	_, secret, err := connectorOf(&b.Options, b.database.DSN(), nil, passTimeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return secret
 }
 
@@ -110,9 +109,7 @@ func TestANewDataSourceNameIsUsedWithoutARestart(t *testing.T) {
 		session := b.session()
 		b.must(session, granting(1000))
 		other := s.NewDatabase(t)
-		if err := os.WriteFile(b.DSNFile, []byte(other.DSN()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(b.DSNFile, []byte(other.DSN()), 0o600))
 		b.must(session, granting(2000))
 		in := &books{b.Books, t, other, b.clock}
 		check(t, in.intervals(grantRows), []interval{{"2000", "0s", ""}})
@@ -215,9 +212,7 @@ func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
 		session := b.session()
 		b.must(session, granting(1000))
 		tx, err := session.conn.BeginTx(t.Context(), nil)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		defer func() { _ = tx.Rollback() }()
 		if _, err := session.lock(t.Context(), tx, &pass{q: session.queries(tx)}); err != nil {
 			t.Fatal(err)
@@ -227,9 +222,7 @@ func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
 			query = "SELECT @@SESSION.wait_timeout"
 		}
 		var value string
-		if err := tx.QueryRowContext(t.Context(), query).Scan(&value); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, tx.QueryRowContext(t.Context(), query).Scan(&value))
 		if value != "60" && value != "1min" {
 			t.Errorf("%s is %s, want 60 seconds", query, value)
 		}

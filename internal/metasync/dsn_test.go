@@ -11,6 +11,7 @@ import (
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // A data source name of another engine, or none, is refused before anything is sent: the server would
@@ -41,9 +42,7 @@ func TestADataSourceNameOfAnotherEngineIsRefused(t *testing.T) {
 
 func TestAFileThatIsNoneOrHasNoEndIsRefused(t *testing.T) {
 	fifo := filepath.Join(t.TempDir(), "fifo")
-	if err := syscall.Mkfifo(fifo, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, syscall.Mkfifo(fifo, 0o600))
 	good := write(t, "proffer:s3cr3t@tcp(127.0.0.1:3306)/proffer")
 	for path, want := range map[string]string{
 		fifo: " is not a regular file", "/dev/zero": " is not a regular file", t.TempDir(): " is not a regular file",
@@ -58,12 +57,8 @@ func TestAFileThatIsNoneOrHasNoEndIsRefused(t *testing.T) {
 		}
 	}
 	large := filepath.Join(t.TempDir(), "large")
-	if err := os.WriteFile(large, nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Truncate(large, 1<<40); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(large, nil, 0o600))
+	test.Must(t, os.Truncate(large, 1<<40))
 	if _, err := connect(&Options{Engine: config.MySQL, DSNFile: large}, nil, passTimeout); err == nil || err.Error() != large+" has more than 65536 bytes" {
 		t.Errorf("got %v", err)
 	}
@@ -73,18 +68,12 @@ func TestAFileThatIsNoneOrHasNoEndIsRefused(t *testing.T) {
 func TestASecretThatIsSwappedIsReadAgain(t *testing.T) {
 	dir := t.TempDir()
 	for _, version := range []string{"1", "2"} {
-		if err := os.Mkdir(filepath.Join(dir, version), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, version, "dsn"), []byte("proffer:"+version+"@tcp(127.0.0.1:3306)/proffer"), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.Mkdir(filepath.Join(dir, version), 0o700))
+		test.Must(t, os.WriteFile(filepath.Join(dir, version, "dsn"), []byte("proffer:"+version+"@tcp(127.0.0.1:3306)/proffer"), 0o600))
 	}
 	link := func(target, name string) {
 		t.Helper()
-		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.Symlink(target, filepath.Join(dir, name)))
 	}
 	link("1", "..data")
 	link("..data/dsn", "dsn")
@@ -94,9 +83,7 @@ func TestASecretThatIsSwappedIsReadAgain(t *testing.T) {
 		t.Fatal(first, err)
 	}
 	link("2", "..new")
-	if err := os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Rename(filepath.Join(dir, "..new"), filepath.Join(dir, "..data")))
 	second, err := connect(o, first, passTimeout)
 	if err != nil || second.secret != "2" {
 		t.Fatal(second, err)
@@ -193,9 +180,7 @@ func TestTheBooksGoOnWhenTheServerCanBeWrittenToAgain(t *testing.T) {
 	b.must(session, granting(1000))
 	var name string
 	admin := b.database.Open(t)
-	if err := admin.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, admin.QueryRowContext(t.Context(), "SELECT current_database()").Scan(&name))
 	if _, err := admin.ExecContext(t.Context(), "ALTER DATABASE "+name+" SET default_transaction_read_only = on"); err != nil {
 		t.Fatal(err)
 	}

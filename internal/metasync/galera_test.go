@@ -125,9 +125,7 @@ func checkConflict(here, there *books) {
 	session := here.session()
 	here.must(session, granting(2000))
 	other := there.session()
-	if err := other.prepare(here.t.Context()); err != nil {
-		here.t.Fatal(err)
-	}
+	test.Must(here.t, other.prepare(here.t.Context()))
 	lost := 0
 	here.commit = func(tx *sql.Tx) error {
 		if lost == 0 {

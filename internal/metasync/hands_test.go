@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // Whatever somebody does to the tables by hand, passes repair it as soon as they meet it, and the log
@@ -46,15 +47,11 @@ func TestTheBooksRecoverFromWhatIsDoneByHand(t *testing.T) {
 						t.Fatal(err)
 					}
 				}
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				b.clock.pass(2 * time.Minute)
 				b.must(session, of(next, nil))
 				open, err := b.openRows(t.Context())
-				if err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, err)
 				if len(open.grants.open) != 1 || open.grants.open[grantKey{"u1", "cpu"}].value.granted != 2000 ||
 					len(open.offers.open) != 1 || open.offers.open[offerKey{"rome", "gold", "cpu"}].value.amount != 9 {
 					t.Errorf("open rows: %v, %v", open.grants.open, open.offers.open)

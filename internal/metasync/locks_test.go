@@ -13,6 +13,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // migrateFourTimes has four processes with these options in turn migrate at the same time, each again while
@@ -49,9 +50,7 @@ func migrateFourTimes(t *testing.T, again int, options ...*Options) (total int) 
 func refuseLocks(t *testing.T, b *books, number int, message string) string {
 	t.Helper()
 	c, err := mysql.ParseDSN(b.database.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	server := c.Addr
 	c.Addr = hostile(t, func(client net.Conn) { replaceLocks(client, server, number, message) })
 	return c.FormatDSN()
@@ -149,15 +148,11 @@ func TestALockOfAnotherProcessIsNamed(t *testing.T) {
 	b := newBooks(t, dbtest.Shared(t, dbtest.PostgreSQL))
 	b.DSNFile = write(t, b.database.PooledDSN(t, "transaction"))
 	c, err := connect(&b.Options, nil, passTimeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = c.Close() }()
 	pool := c.DB
 	held, other := &advisoryLock{wait: time.Minute}, &advisoryLock{wait: time.Millisecond}
-	if err := held.Lock(t.Context(), pool); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, held.Lock(t.Context(), pool))
 	want := fmt.Sprintf("another process changes the tables of the books, or holds the advisory lock %d", lockID)
 	if err := other.Lock(t.Context(), pool); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

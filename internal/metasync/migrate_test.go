@@ -13,6 +13,7 @@ import (
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // MySQL commits each statement that creates a table, so a migration can end between any two of them.
@@ -20,14 +21,10 @@ func TestAMigrationThatEndedInTheMiddleIsFinished(t *testing.T) {
 	s := dbtest.Shared(t, dbtest.MySQL)
 	var statements []string
 	names, err := fs.Glob(migrations, "migrations/mysql/*.sql")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, name := range names {
 		text, err := fs.ReadFile(migrations, name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		plain := regexp.MustCompile(`(?m)^--.*$`).ReplaceAllString(string(text), "")
 		for statement := range strings.SplitSeq(plain, ";\n") {
 			if strings.TrimSpace(statement) != "" {
@@ -45,9 +42,7 @@ func TestAMigrationThatEndedInTheMiddleIsFinished(t *testing.T) {
 	}
 	var table, versions string
 	row := migrated.database.Open(t).QueryRowContext(t.Context(), "SHOW CREATE TABLE "+versionTable)
-	if err := row.Scan(&table, &versions); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, row.Scan(&table, &versions))
 	statements = append([]string{versions}, statements...)
 	for done := len(statements); done >= 0; done -= 3 {
 		b := newBooks(t, s)
@@ -71,9 +66,7 @@ func TestTablesThatAreUpToDateNeedNoLock(t *testing.T) {
 		b := newBooks(t, s)
 		b.must(b.session(), granting(1000))
 		stranger, err := b.database.Open(t).Conn(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		defer func() { _ = stranger.Close() }()
 		lock := fmt.Sprintf("SELECT pg_advisory_lock(%d)", lockID)
 		if b.Engine == config.MySQL {
@@ -93,9 +86,7 @@ func TestTablesThatAreUpToDateNeedNoLock(t *testing.T) {
 // The statements in the docs are all that an account of PostgreSQL needs which may not change tables.
 func TestTheGrantsInTheDocsAreEnough(t *testing.T) {
 	text, err := os.ReadFile("../../docs/accounting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	_, after, _ := strings.Cut(string(text), "-- PostgreSQL: the tables that are there, and those of later versions\n")
 	grants, _, found := strings.Cut(after, "```")
 	if !found {
@@ -106,9 +97,7 @@ func TestTheGrantsInTheDocsAreEnough(t *testing.T) {
 		o.Migrate, o.DSNFile = false, write(t, b.database.LimitedDSN(t))
 	})
 	dsn, err := url.Parse(b.database.LimitedDSN(t))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	name := dsn.User.Username()
 	owner := b.database.Open(t)
 	execute := func(statements string) {

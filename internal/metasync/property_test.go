@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // world draws what is published, and keeps what was published when.
@@ -121,9 +122,7 @@ func (w *world) record(t *rapid.T) {
 
 func (w *world) checkOpen(t *rapid.T) {
 	open, err := w.openRows(w.t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	used := maps.Clone(w.used)
 	for key, has := range used {
 		_, is := open.usage.open[key]
@@ -160,14 +159,10 @@ func (w *world) rows(t *rapid.T) (rows []grantRow, gaps []span) {
 	pool := w.database.Open(w.t)
 	scan := func(query string, each func(*sql.Rows) error) {
 		all, err := pool.QueryContext(w.t.Context(), query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		defer func() { _ = all.Close() }()
 		for all.Next() {
-			if err := each(all); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, each(all))
 		}
 		if all.Err() != nil {
 			t.Fatal(all.Err())
@@ -263,9 +258,7 @@ func TestTheBooksAreRightWhateverHappens(t *testing.T) {
 	given := os.Getenv("RAPID_CHECKS") != ""
 	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "rapid.checks" })
 	if !given {
-		if err := flag.Set("rapid.checks", fewChecks); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, flag.Set("rapid.checks", fewChecks))
 	}
 	each(t, func(t *testing.T, s *dbtest.Server) {
 		d, clusters := s.NewDatabase(t), 0

@@ -10,6 +10,7 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // unusual are settings of servers, each as far from the default as a server starts with.
@@ -68,9 +69,7 @@ func checkStatementLog(t *testing.T, b *books) {
 	session := b.session()
 	b.must(session, granting(1000))
 	tx, err := b.database.Open(t).BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = tx.Rollback() }()
 	_, err = tx.ExecContext(t.Context(), "UPDATE proffer_cluster SET epoch = epoch + 1")
 	if refused, ok := errors.AsType[*mysql.MySQLError](err); !ok || refused.Number != 1665 {

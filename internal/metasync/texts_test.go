@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // texts are names as somebody may write them: all differ, and columns take all of them but leftOut.
@@ -54,9 +55,7 @@ func checkTexts(t *testing.T, b *books) {
 	}
 	b.must(b.session(), of(p, used))
 	open, err := b.openRows(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	checkOpen(t, &open.consumers, p.consumers)
 	checkOpen(t, &open.policies, p.policies)
 	checkOpen(t, &open.offers, p.offers)

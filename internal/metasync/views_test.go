@@ -12,6 +12,7 @@ import (
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 // The views do not end with the account that made them.
@@ -21,9 +22,7 @@ func TestViewsOutliveTheAccountThatMadeThem(t *testing.T) {
 	october(b)
 	b.database.DropOwner(t)
 	reader, err := sql.Open("mysql", with(dsn, "parseTime=true"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = reader.Close() }()
 	for _, view := range []string{"granted", "offered", "used"} {
 		var days int
@@ -57,9 +56,7 @@ func TestViewsAreMadeAgainIfTheyAreMissingOrHaveRightsOfTheirOwn(t *testing.T) {
 func checkRestored(t *testing.T, from, to *books) {
 	dump, restore := dumpPrograms(t, from, false), dumpPrograms(t, to, true)
 	text, err := dump.Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	restore.Stdin = bytes.NewReader(text)
 	// In MariaDB, only an administrator creates a view in the name of an account that is not its own.
 	if out, err := restore.CombinedOutput(); err != nil && !strings.Contains(string(out), "ERROR 1227") {
@@ -88,9 +85,7 @@ func dumpPrograms(t *testing.T, b *books, restore bool) *exec.Cmd {
 		return exec.CommandContext(t.Context(), "pg_dump", "--no-owner", "--no-privileges", b.database.DSN())
 	}
 	c, err := mysql.ParseDSN(b.database.DSN())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	host, port, _ := strings.Cut(c.Addr, ":")
 	program := []string{"mariadb-dump", "--no-defaults", "--single-transaction"}
 	if restore {

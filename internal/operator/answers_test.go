@@ -108,18 +108,14 @@ func summarize(a answer) string {
 func answerOf(t *testing.T, slice *unstructured.Unstructured) answer {
 	t.Helper()
 	u := slice.DeepCopy()
-	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), u); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), u))
 	return readAnswer(t, u)
 }
 
 func readAnswer(t *testing.T, u *unstructured.Unstructured) answer {
 	t.Helper()
 	var s authv1beta1.ResourceSlice
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &s))
 	a := answer{ResourceSliceStatus: s.Status}
 	for _, c := range s.Status.Conditions {
 		if c.Type == authv1beta1.ResourceSliceConditionTypeResources {
@@ -352,9 +348,7 @@ func TestAnAnswerThatOthersChangeIsRestored(t *testing.T) {
 		test.Eventually(t, func() string {
 			var u unstructured.Unstructured
 			u.SetGroupVersionKind(slice.GroupVersionKind())
-			if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), &u); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), &u))
 			if u.GetResourceVersion() == changed {
 				return tamper.name + ": no write yet"
 			}
@@ -528,9 +522,7 @@ func TestGrantsStayWhileTheirPolicyIsReplaced(t *testing.T) {
 	version := func(slice *unstructured.Unstructured) string {
 		t.Helper()
 		u := slice.DeepCopy()
-		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(u), u); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(u), u))
 		return u.GetResourceVersion()
 	}
 	before := []string{version(first), version(second)}
@@ -741,9 +733,7 @@ func TestANewLeaderKeepsWhatWasGranted(t *testing.T) {
 	first.stop()
 	version := func() string {
 		u := young.DeepCopy()
-		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(young), u); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(young), u))
 		return u.GetResourceVersion()
 	}
 	before := version()

@@ -47,13 +47,9 @@ func accountWithRules(t *testing.T, name string, rules []rbacv1.PolicyRule) (tok
 	}
 	// The scheme of kubetest has no RBAC.
 	api, err := client.New(kubetest.Cluster(t).Config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, object := range []client.Object{account, role, binding} {
-		if err := api.Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, api.Create(t.Context(), object))
 		t.Cleanup(func() {
 			if err := api.Delete(context.WithoutCancel(t.Context()), object); err != nil {
 				t.Error(err)
@@ -61,9 +57,7 @@ func accountWithRules(t *testing.T, name string, rules []rbacv1.PolicyRule) (tok
 		})
 	}
 	request := &authenticationv1.TokenRequest{}
-	if err := api.SubResource("token").Create(t.Context(), account, request); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.SubResource("token").Create(t.Context(), account, request))
 	return request.Status.Token
 }
 
@@ -81,13 +75,9 @@ func echo(w http.ResponseWriter, r *http.Request) {
 func authorizing(t *testing.T, config *rest.Config) metricsserver.Filter {
 	t.Helper()
 	connection, err := rest.HTTPClientFor(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	filter, err := authorize(config, connection)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return filter
 }
 
@@ -95,9 +85,7 @@ func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
 	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	filter := authorizing(t, config)
 	handler, err := filter(logr.Discard(), http.HandlerFunc(echo))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	tokens := map[string]string{
 		"pages":     accountWith(t, "pages", "get /ui/*", "post /ui/*"),
 		"list":      accountWith(t, "list", "get /offers"),

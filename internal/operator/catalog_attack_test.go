@@ -45,13 +45,9 @@ func TestWhatAKilledOperatorLeftIsCorrectedAlsoByTwoAtOnce(t *testing.T) {
 	}, kubetest.WriteSpec)
 	kubetest.Remove(t, bern)
 	binding := rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.RoleBinding}}
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(&binding), &binding); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Get(t.Context(), client.ObjectKeyFromObject(&binding), &binding))
 	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}}
-	if err := api.Update(t.Context(), &binding); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Update(t.Context(), &binding))
 	for range 2 {
 		launchOperator(t, config, publishing(t, DefaultOffersQPS))
 	}
@@ -73,14 +69,10 @@ func TestNothingElseIsServedToStrangers(t *testing.T) {
 	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	filter := authorizing(t, config)
 	clusters, err := consumer.NewLister(config, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	pages := web.New(table.New(), capacity.NewLedger(), clusters, nil, "test")
 	handler, err := filter(logr.Discard(), pages.API())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	server := httptest.NewServer(web.Problems(onlyAPI(outside.Anonymous(handler, pages.Public()))))
 	t.Cleanup(server.Close)
 	one := accountWith(t, "one-catalog", "get /catalog/rome")
@@ -133,17 +125,13 @@ func TestNothingElseIsServedToStrangers(t *testing.T) {
 func raw(t *testing.T, address, text string) (int, string) {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(context.WithoutCancel(t.Context()), "tcp", address)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = conn.Close() }()
 	if _, err := conn.Write([]byte(text)); err != nil {
 		t.Fatal(err)
 	}
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = response.Body.Close() }()
 	var body strings.Builder
 	_, _ = bufio.NewReader(response.Body).WriteTo(&body)

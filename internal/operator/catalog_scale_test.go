@@ -80,13 +80,9 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	// Its own control plane, because nothing collects that many objects afterwards.
 	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/components/catalog/crd.yaml"}})
 	api, err := client.New(cluster.Config, client.Options{Scheme: rbac(t).Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, u := range readObjects(t, "../../config/components/catalog/role.yaml") {
-		if err := api.Create(t.Context(), u); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, api.Create(t.Context(), u))
 	}
 	peers := scaleTenants(t, api, b)
 	b.Peers = func() table.Peers { return peers }
@@ -95,13 +91,9 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	config := rest.CopyConfig(cluster.Config)
 	config.QPS = -1
 	writing, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	subject, err := ParseOffersSubject(DefaultOffersSubject)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	w := catalog.NewWriter(catalog.Config{
 		Client: writing, Table: b.table, Largest: b.ledger.Largest, Subjects: []catalog.Subject{subject}, QPS: scaleQPS,
 		Holding: func() bool { return true }, Recorder: &events.FakeRecorder{}, Restores: restore.New(),
@@ -145,9 +137,7 @@ func scaleTenants(t *testing.T, api client.Client, b *bench) (peers scalePeers) 
 			return api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}})
 		})
 	}
-	if err := group.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, group.Wait())
 	return peers
 }
 
@@ -217,13 +207,9 @@ func writesOf(t *testing.T, w *catalog.Writer) float64 {
 func sumOf(t *testing.T, c prometheus.Collector, metric, label, value string) (sum float64) {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(c); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, registry.Register(c))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, family := range families {
 		if family.GetName() != metric {
 			continue

@@ -37,9 +37,7 @@ func publishing(t *testing.T, qps int, templates ...string) func(*parts) {
 	p := &PublishOffers{QPS: qps}
 	for _, template := range templates {
 		subject, err := ParseOffersSubject(template)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		p.Subjects = append(p.Subjects, subject)
 	}
 	return func(o *parts) { o.publish = p }
@@ -55,9 +53,7 @@ func rbac(t testing.TB) client.Client {
 		}
 	}
 	api, err := client.New(kubetest.Cluster(t).Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return api
 }
 
@@ -66,9 +62,7 @@ func rbac(t testing.TB) client.Client {
 func installCatalog(t *testing.T) *rest.Config {
 	t.Helper()
 	config, err := kubetest.Cluster(t).UserConfig("operator-with-catalog")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	installRoles(t, "../../config/rbac/role.yaml", "../../config/components/catalog/role.yaml")
 	return config
 }
@@ -76,9 +70,7 @@ func installCatalog(t *testing.T) *rest.Config {
 // createAs creates an object until the end of the test.
 func createAs(t *testing.T, api client.Client, object client.Object) {
 	t.Helper()
-	if err := api.Create(t.Context(), object); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Create(t.Context(), object))
 	t.Cleanup(func() {
 		if err := client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), object)); err != nil {
 			t.Error(err)
@@ -129,14 +121,10 @@ func installRoles(t *testing.T, files ...string) {
 func readObjects(t *testing.T, file string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for document := range strings.SplitSeq(string(text), "\n---\n") {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(document), &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, yaml.Unmarshal([]byte(document), &u.Object))
 		all = append(all, u)
 	}
 	return all
@@ -181,9 +169,7 @@ func offersIn(t testing.TB) map[string]string {
 func offersOf(t testing.TB, api client.Client) map[string]string {
 	t.Helper()
 	var all v1alpha1.OfferList
-	if err := api.List(t.Context(), &all); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.List(t.Context(), &all))
 	found := map[string]string{}
 	for _, o := range all.Items {
 		cpu := o.Status.Available[corev1.ResourceCPU]
@@ -235,9 +221,7 @@ func TestEachConsumerReadsItsOffersAndNothingElse(t *testing.T) {
 	awaitBindings(t, "liqo-tenant-oslo", "liqo-tenant-rome")
 
 	var offer v1alpha1.Offer
-	if err := kubetest.API(t).Get(t.Context(), client.ObjectKey{Namespace: "liqo-tenant-rome", Name: "gold"}, &offer); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKey{Namespace: "liqo-tenant-rome", Name: "gold"}, &offer))
 	if owners := offer.OwnerReferences; len(owners) != 1 || owners[0].UID != rome.GetUID() || owners[0].Kind != "Tenant" {
 		t.Errorf("the Offer is owned by %+v", owners)
 	}
@@ -272,13 +256,9 @@ func TestEachConsumerReadsItsOffersAndNothingElse(t *testing.T) {
 func requireReadOnly(t *testing.T, user, group string) {
 	t.Helper()
 	config, err := kubetest.Cluster(t).UserConfig(user, group)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	consumer, err := client.New(config, client.Options{Scheme: rbac(t).Scheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var all v1alpha1.OfferList
 	if err := consumer.List(t.Context(), &all, client.InNamespace("liqo-tenant-rome")); err != nil || len(all.Items) != 2 {
 		t.Fatalf("%d Offers: %v", len(all.Items), err)
@@ -354,9 +334,7 @@ func TestWhatIsNotOursIsReportedAndKept(t *testing.T) {
 
 	// Without them, ours are created.
 	for _, object := range []client.Object{binding, offer} {
-		if err := api.Delete(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, api.Delete(t.Context(), object))
 	}
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4", "liqo-tenant-rome/silver": "2"})
 	test.Eventually(t, func() string {
@@ -391,13 +369,9 @@ func TestChangesOfOthersAreUndoneAndTheRateIsKept(t *testing.T) {
 		o.SetOwnerReferences(nil)
 		o.(*v1alpha1.Offer).Status.Title = "another"
 	}, kubetest.WriteSpec)
-	if err := api.Get(t.Context(), client.ObjectKeyFromObject(&binding), &binding); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Get(t.Context(), client.ObjectKeyFromObject(&binding), &binding))
 	binding.Subjects = append(binding.Subjects, rbacv1.Subject{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"})
-	if err := api.Update(t.Context(), &binding); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Update(t.Context(), &binding))
 	test.Eventually(t, func() string {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(&offer), &offer); err != nil {
 			return err.Error()
@@ -460,9 +434,7 @@ func TestTheCRDIsPickedUpLaterWithoutARestart(t *testing.T) {
 	})
 	o := launchOperator(t, config, publishing(t, DefaultOffersQPS))
 	<-o.table.Ready()
-	if err := kubetest.API(t).Create(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Create(t.Context(), crd))
 	test.Eventually(t, func() string {
 		var all v1alpha1.OfferList
 		if err := kubetest.API(t).List(t.Context(), &all); err != nil {

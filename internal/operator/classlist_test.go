@@ -115,9 +115,7 @@ func TestOnlyTheLeaderWritesTheList(t *testing.T) {
 func TestWithoutANamespaceThereIsNoList(t *testing.T) {
 	mgr, err := ctrl.NewManager(rest.CopyConfig(kubetest.Cluster(t).Config),
 		ctrl.Options{Scheme: NewScheme(), Metrics: metricsserver.Options{BindAddress: "0"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	debouncer := debounce.New(0)
 	err = setup(mgr,
 		parts{ledger: capacity.NewLedger(), table: table.New(), debouncer: debouncer, servedClasses: "served"})

@@ -12,6 +12,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // createTierPolicies creates a policy for gold consumers, and one with a smaller offer for all
@@ -70,9 +71,7 @@ func TestTheFirstOffersIncludeAllConsumersThatExistAtTheStart(t *testing.T) {
 	o := launchOperator(t, kubetest.Cluster(t).Config)
 	for i := range 50 {
 		entry, err := o.table.Lookup(t.Context(), fmt.Sprintf("c%02d", i))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if got, _ := entry.Offers[0].Amount("cpu"); got != 8000 {
 			t.Fatalf("the first offer to c%02d is %d, want 8000", i, got)
 		}

@@ -18,14 +18,10 @@ func contains(s, part string) bool { return strings.Contains(s, part) }
 func eventsOf(t *testing.T, policy string) []eventsv1.Event {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(kubetest.Cluster(t).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	all, err := clientset.EventsV1().Events(metav1.NamespaceAll).List(t.Context(),
 		metav1.ListOptions{FieldSelector: "regarding.name=" + policy})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return all.Items
 }
 

@@ -41,19 +41,13 @@ func zeroOnFailure(e *v1alpha1.External) { e.OnFailure = v1alpha1.OnFailureZero 
 func liqoV0(t *testing.T, offers *table.Table) func(id string) map[string]map[string]string {
 	t.Helper()
 	server, err := resourcereader.New(resourcereader.Options{Table: offers, Endpoints: []resourcereader.Endpoint{{Address: "127.0.0.1:0"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := server.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, server.Listen(t.Context()))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
 	conn, err := grpc.NewClient(server.Addresses()[0].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() {
 		_ = conn.Close()
 		stop()
@@ -63,9 +57,7 @@ func liqoV0(t *testing.T, offers *table.Table) func(id string) map[string]map[st
 	})
 	return func(id string) map[string]map[string]string {
 		answer, err := wire.NewResourceReaderClient(conn).ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: id})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		pools := map[string]map[string]string{}
 		for _, l := range answer.GetResourceLists() {
 			pools[l.GetPoolPrefix()] = map[string]string{}

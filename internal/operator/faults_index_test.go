@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // faults lists what the plugins that Proffer replaces, and Liqo's own monitor, are known to get
@@ -85,9 +87,7 @@ func TestEveryFaultOfTheIndexHasItsTest(t *testing.T) {
 		}
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var named []string
 	for _, f := range faults {
 		if len(f.tests) == 0 {

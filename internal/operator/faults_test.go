@@ -74,9 +74,7 @@ func TestFault_PartOfTheTotalBeforeAllHasBeenSeen(t *testing.T) {
 	// The first answer is complete: Lookup waits for it.
 	o := launchOperator(t, kubetest.Cluster(t).Config)
 	entry, err := o.table.Lookup(t.Context(), "rome")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if got, _ := entry.Offers[0].Amount("cpu"); got != nodes*1000 {
 		t.Errorf("the first read offers %d milli of %d", got, nodes*1000)
 	}
@@ -84,9 +82,7 @@ func TestFault_PartOfTheTotalBeforeAllHasBeenSeen(t *testing.T) {
 
 func TestFault_PodsOfOneNameInTwoNamespaces(t *testing.T) {
 	other := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "other-"}}
-	if err := kubetest.API(t).Create(t.Context(), other); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Create(t.Context(), other))
 	kubetest.Create(t, nodestest.Node("n", nodestest.List("cpu", "8")))
 	kubetest.Create(t, kubetest.Policy("all"))
 	o := startOperator(t)
@@ -135,9 +131,7 @@ func TestFault_PodsBoundButNotYetRunningAreNotCounted(t *testing.T) {
 	o.awaitCaughtUp()
 	o.awaitOfferOf("rome", "cpu", 8000+750)
 	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: "n"}}
-	if err := kubetest.API(t).SubResource("binding").Create(t.Context(), p, binding); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).SubResource("binding").Create(t.Context(), p, binding))
 	o.awaitOfferOf("rome", "cpu", 6000+750)
 }
 

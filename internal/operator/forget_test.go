@@ -21,9 +21,7 @@ import (
 func seriesOf(t *testing.T, metrics *prometheus.Registry) (consumers int, classes []string) {
 	t.Helper()
 	all, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	seen := map[string]bool{}
 	for _, family := range all {
 		for _, m := range family.GetMetric() {
@@ -69,16 +67,12 @@ func TestPeersThatComeAndGoAfterAPolicyIsDeletedLeaveNothing(t *testing.T) {
 	for i := range peers {
 		id := fmt.Sprintf("peer-%03d", i)
 		object := kubetest.ForeignCluster(t, id, id, map[string]string{"zone": []string{"a", "b"}[i%2]})
-		if err := kubetest.API(t).Create(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, kubetest.API(t).Create(t.Context(), object))
 		objects = append(objects, object)
 	}
 	awaitKnown(peers + 1)
 	for _, object := range objects {
-		if err := kubetest.API(t).Delete(t.Context(), object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, kubetest.API(t).Delete(t.Context(), object))
 	}
 	awaitKnown(1)
 	awaitConsumers(t, "standard", 1)

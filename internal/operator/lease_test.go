@@ -9,6 +9,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // shortLease expires, and is taken over, as fast as the API allows: its duration is in whole
@@ -37,8 +38,6 @@ func withElection(election *kube.LeaderElection) func(*parts) {
 func resourceVersion(t *testing.T, policy string) string {
 	t.Helper()
 	var p v1alpha1.ResourcePolicy
-	if err := kubetest.API(t).Get(t.Context(), client.ObjectKey{Name: policy}, &p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKey{Name: policy}, &p))
 	return p.ResourceVersion
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // link is the only connection from an operator to the API server. A test can cut it.
@@ -25,13 +26,9 @@ type link struct {
 func newLink(t *testing.T) (*link, *rest.Config) {
 	t.Helper()
 	server, _, err := rest.DefaultServerUrlFor(kubetest.Cluster(t).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	l := &link{listener: listener, target: server.Host, conns: map[net.Conn]struct{}{}}
 	l.wg.Go(l.accept)
 	t.Cleanup(func() {

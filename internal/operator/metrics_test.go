@@ -14,6 +14,7 @@ import (
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 func newCollector(t *testing.T, latest *table.Snapshot) *prometheus.Registry {
@@ -24,9 +25,7 @@ func newCollector(t *testing.T, latest *table.Snapshot) *prometheus.Registry {
 	}
 	registry := prometheus.NewPedanticRegistry()
 	for _, c := range []prometheus.Collector{c, engine.New(engine.Config{Debouncer: debounce.New(0)})} {
-		if err := registry.Register(c); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, registry.Register(c))
 	}
 	return registry
 }

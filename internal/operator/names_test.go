@@ -60,13 +60,9 @@ func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 // upgrade.
 func withoutPolicyRules(t *testing.T, f func()) {
 	t.Helper()
-	if err := kubetest.Cluster(t).RemovePolicyRules(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.Cluster(t).RemovePolicyRules(t.Context()))
 	defer func() {
-		if err := kubetest.Cluster(t).InstallPolicyRules(context.WithoutCancel(t.Context())); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, kubetest.Cluster(t).InstallPolicyRules(context.WithoutCancel(t.Context())))
 	}()
 	f()
 }

@@ -45,9 +45,7 @@ func observe(t *testing.T) (*table.Snapshot, *capacity.Copy) {
 	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	config.Wrap(sent.wrap)
 	snapshot, content, err := Observe(ctx, config, namespaceOf(nil))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	delete(sent.count, http.MethodGet)
 	if len(sent.count) > 0 {
 		t.Errorf("besides reads there were %v", sent.count)

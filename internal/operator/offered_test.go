@@ -36,9 +36,7 @@ func recordedNow(t *testing.T) (names map[string][]string, version string) {
 		return nil, ""
 	}
 	if text := object.Data["offered.json"]; text != "" {
-		if err := json.Unmarshal([]byte(text), &names); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, json.Unmarshal([]byte(text), &names))
 	}
 	return names, object.ResourceVersion
 }

@@ -188,9 +188,7 @@ func TestAReadCreatesNoConsumer(t *testing.T) {
 		t.Errorf("consumers (-want +got):\n%s", diff)
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if strings.Contains(fmt.Sprint(families), "made-up") {
 		t.Error("a metric names a made-up ID")
 	}

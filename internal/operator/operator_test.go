@@ -63,12 +63,8 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *op
 		Cache:   cacheOptions(namespaceOf(options.election)), // As in run.
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := setup(mgr, options); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, setup(mgr, options))
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -173,9 +169,7 @@ func editPolicy(t *testing.T, p *v1alpha1.ResourcePolicy, change func(*v1alpha1.
 func statusOfPolicy(t *testing.T, name string) v1alpha1.ResourcePolicyStatus {
 	t.Helper()
 	var p v1alpha1.ResourcePolicy
-	if err := kubetest.API(t).Get(t.Context(), client.ObjectKey{Name: name}, &p); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKey{Name: name}, &p))
 	return p.Status
 }
 

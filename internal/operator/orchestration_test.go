@@ -22,9 +22,7 @@ func TestTheOperatorSendsPodsOnWithTheComponent(t *testing.T) {
 		kubetest.Keep(t, controlplane.LiqoCRD(t, "offloading.liqo.io_"+name+".yaml"))
 	}
 	config, err := kubetest.Cluster(t).UserConfig("operator-with-catalog")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	installRoles(t, "../../config/rbac/role.yaml", "../../config/components/orchestrator/role.yaml")
 	for name, labels := range map[string]map[string]string{
 		"liqo-tenant-lima": {"liqo.io/tenant-namespace": "true", "liqo.io/remote-cluster-id": "lima"},

@@ -45,9 +45,7 @@ func TestOffersSurviveAnOutageOfTheAPIServer(t *testing.T) {
 	kubetest.Remove(t, replaced)
 	kubetest.Remove(t, doomed)
 	kubetest.Create(t, nodestest.Pod("replaced", "stays", nodestest.List("cpu", "2")))
-	if err := kubetest.Cluster(t).StopAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.Cluster(t).StopAPIServer())
 	// During the outage, readers get the last offers.
 	test.Consistently(t, outage, func() error {
 		entry, err := o.table.Lookup(t.Context(), "rome")
@@ -56,9 +54,7 @@ func TestOffersSurviveAnOutageOfTheAPIServer(t *testing.T) {
 		}
 		return err
 	})
-	if err := kubetest.Cluster(t).StartAPIServer(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.Cluster(t).StartAPIServer())
 
 	// The watches recover on their own, and the leader, which has lost its Lease, competes again.
 	link.restore()

@@ -49,9 +49,7 @@ func versionOf(t *testing.T, object client.Object) string {
 	if !ok {
 		t.Fatalf("%T", object)
 	}
-	if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), now); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), now))
 	return now.GetResourceVersion()
 }
 
@@ -226,9 +224,7 @@ func TestNamespacesOfConsumersAreRaisedToTheLevel(t *testing.T) {
 
 	level := func(namespace *corev1.Namespace) string {
 		var now corev1.Namespace
-		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(namespace), &now); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(namespace), &now))
 		return now.Labels[enforce]
 	}
 	for _, namespace := range []*corev1.Namespace{before, after} {

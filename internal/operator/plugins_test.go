@@ -57,9 +57,7 @@ func TestPluginsReadTheWholeStateAsACopyOfTheirOwn(t *testing.T) {
 	reader := stateReader{table: o.table, ledger: o.ledger, version: "v0.1.0"}
 	for range 2 {
 		state, err := reader.read()
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if state.Version != rest.WorldVersion || state.Proffer != "v0.1.0" || state.Revision == 0 {
 			t.Errorf("got version %d of %s at revision %d", state.Version, state.Proffer, state.Revision)
 		}

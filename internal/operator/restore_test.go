@@ -17,15 +17,14 @@ import (
 	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // restoresOf returns how often objects of a kind were restored.
 func restoresOf(t *testing.T, metrics *prometheus.Registry, kind string) int {
 	t.Helper()
 	all, err := metrics.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, family := range all {
 		for _, m := range family.GetMetric() {
 			if family.GetName() == "proffer_restores_total" && m.GetLabel()[0].GetValue() == kind {
@@ -42,9 +41,7 @@ func restoresOf(t *testing.T, metrics *prometheus.Registry, kind string) int {
 func rival(t *testing.T, object client.Object, restored func() bool, change func()) (times int) {
 	t.Helper()
 	for began := time.Now(); time.Since(began) < 4*time.Second; {
-		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object))
 		if !restored() {
 			continue
 		}
@@ -84,9 +81,7 @@ func TestARivalOfAGrantIsRestoredLessAndLessOften(t *testing.T) {
 	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "2"))
 	awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
 	var all v1alpha1.GrantList
-	if err := kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespaceOf(nil))); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespaceOf(nil))))
 	i := slices.IndexFunc(all.Items, func(g v1alpha1.Grant) bool { return g.Spec.Slice.UID == string(slice.GetUID()) })
 	if i < 0 {
 		t.Fatal("the slice has no Grant")

@@ -7,6 +7,8 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/test"
 )
 
 // TestPathsThatKubernetesGrantsToEverybodyHaveRightsOfTheirOwn: system:discovery has /api/*.
@@ -25,9 +27,7 @@ func TestPathsThatKubernetesGrantsToEverybodyHaveRightsOfTheirOwn(t *testing.T) 
 		handler, err := withRights(filter)(logr.Discard(), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 			served = r.URL.RequestURI()
 		}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		handler.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path+"?limit=1", nil))
 		if diff := cmp.Diff([]string{want, path + "?limit=1"}, []string{authorized, served}); diff != "" {
 			t.Errorf("%s: %s", path, diff)

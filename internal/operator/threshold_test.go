@@ -31,9 +31,7 @@ func TestADipBelowTheThresholdChangesNoAnswerAndNoOffer(t *testing.T) {
 	test.Eventually(o.t, func() string { return cmp.Diff(int64(100_000), o.offered("rome")["gold"]["cpu"]) })
 	version := func(s *unstructured.Unstructured) string {
 		u := s.DeepCopy()
-		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(s), u); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(s), u))
 		return u.GetResourceVersion()
 	}
 	before := []string{version(first), version(last)}

@@ -44,9 +44,7 @@ type togglers struct {
 func newTogglers(t *testing.T) *togglers {
 	t.Helper()
 	config, err := kubetest.Cluster(t).UserConfig("operator-with-catalog")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	installRoles(t, "../../config/rbac/role.yaml", "../../config/rbac/metrics_auth_role.yaml", "../../config/components/orchestrator/role.yaml")
 	l := &togglers{t: t, handlers: map[string]http.Handler{}, tokens: map[string]string{"nobody": "", "invalid": "not.a.token"}}
 	for _, legacy := range []bool{false, true} {
@@ -56,9 +54,7 @@ func newTogglers(t *testing.T) *togglers {
 	roles := map[string][]rbacv1.PolicyRule{}
 	for _, u := range readObjects(t, "../../config/components/orchestrator/toggle_role.yaml") {
 		role := &rbacv1.ClusterRole{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, role); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, role))
 		roles[role.Name] = role.Rules
 	}
 	l.tokens["reader"] = accountWithRules(t, "toggle-reader", roles["proffer-toggle-reader"])
@@ -70,42 +66,30 @@ func newTogglers(t *testing.T) *togglers {
 func (l *togglers) serve(config *rest.Config, legacy bool) (metrics, catalog http.Handler) {
 	l.t.Helper()
 	clusters, err := consumer.NewLister(config, logr.Discard())
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, err)
 	log := funcr.New(func(_, text string) {
 		l.mu.Lock()
 		defer l.mu.Unlock()
 		l.logs = append(l.logs, text)
 	}, funcr.Options{})
 	toggling, err := newToggling(config, clusters, &Options{LegacyToggle: legacy}, log)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, err)
 	pages := web.New(table.New(), capacity.NewLedger(), clusters, nil, "v0.1.0").WithToggling(toggling)
 	mux := http.NewServeMux()
 	for path, handler := range pages.Handlers() {
 		mux.Handle(path, handler)
 	}
 	connection, err := rest.HTTPClientFor(config)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, err)
 	filter, err := authorize(config, connection)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, err)
 	if metrics, err = withProblems(filter)(logr.Discard(), mux); err != nil {
 		l.t.Fatal(err)
 	}
 	outer, err := authorize(config, connection)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, err)
 	api, err := outer(logr.Discard(), pages.API())
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, err)
 	return metrics, web.Problems(onlyAPI(outside.Anonymous(api, pages.Public())))
 }
 
@@ -137,9 +121,7 @@ func (l *togglers) await(handler, caller, method, path, body string, code int, w
 func (l *togglers) disabled() int {
 	l.t.Helper()
 	var o v1alpha1.Orchestration
-	if err := kubetest.API(l.t).Get(l.t.Context(), client.ObjectKey{Name: "gold"}, &o); err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, kubetest.API(l.t).Get(l.t.Context(), client.ObjectKey{Name: "gold"}, &o))
 	return len(o.Spec.Disabled)
 }
 

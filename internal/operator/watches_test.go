@@ -44,13 +44,9 @@ func (f roundTrip) RoundTrip(request *http.Request) (*http.Response, error) { re
 func watched(t *testing.T, watches prometheus.Collector) []string {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
-	if err := registry.Register(watches); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, registry.Register(watches))
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var all []string
 	for _, family := range families {
 		for _, m := range family.GetMetric() {

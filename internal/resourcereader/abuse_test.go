@@ -43,9 +43,7 @@ type rawClient struct {
 func (r *running) rawClient(t *testing.T, window uint32) *rawClient {
 	t.Helper()
 	conn, err := net.Dial("tcp", r.Addresses()[0].String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	s := &rawClient{Conn: conn, t: t, framer: http2.NewFramer(conn, conn), ended: make(chan struct{})}
 	s.framer.SetReuseFrames()
 	t.Cleanup(func() { _ = conn.Close(); <-s.ended })
@@ -132,9 +130,7 @@ func (r *running) liqo(t *testing.T) *liqo {
 	}
 	// Its stream stays open however long the attacks take.
 	stream, err := c.Subscribe(t.Context(), &wire.Empty{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	l := &liqo{ResourceReaderClient: c, notified: make(chan string, 1<<16)}
 	go func() {
 		defer close(l.notified)
@@ -305,9 +301,7 @@ func TestAStreamBeyondTheLimitWaitsInsteadOfBeingRefused(t *testing.T) {
 		subscribed(t, c)
 	}
 	one, err := c.Subscribe(ctx, &wire.Empty{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	next(t, one)
 	// Like Liqo, this client would retry immediately if it were refused.
 	waiting := make(chan error, 1)
@@ -406,9 +400,7 @@ func TestUnknownIDsAffectOnlyTheConnectionThatReadsThem(t *testing.T) {
 		t.Errorf("notified of %q, want each change of the default offer once", got)
 	}
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if strings.Contains(fmt.Sprint(families), "made-up") {
 		t.Error("a metric names an unknown ID")
 	}
@@ -423,9 +415,7 @@ func TestStreamsOfOtherServicesAreBoundedAndTakeNoRoomFromLiqo(t *testing.T) {
 	checks := healthv1.NewHealthClient(r.dial(t))
 	for range maxOtherStreams {
 		watch, err := checks.Watch(timeout(t), &healthv1.HealthCheckRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if _, err := watch.Recv(); err != nil {
 			t.Fatal(err)
 		}

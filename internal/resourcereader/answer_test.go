@@ -8,18 +8,15 @@ import (
 
 	"proffer.dev/proffer/internal/offer"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 // wireBytes returns the bytes that gRPC sends for a message.
 func wireBytes[M proto.Message](t *testing.T, m M, err error) []byte {
 	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	data, err := newCodec().Marshal(m)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return data.Materialize()
 }
 
@@ -52,9 +49,7 @@ func TestEqualOffersHaveEqualBytes(t *testing.T) {
 func TestAnOfferWithoutAmountsIsNotAMissingPool(t *testing.T) {
 	// Liqo keeps the old offer of a pool that is missing from the answer.
 	list := &wire.PoolResourceList{}
-	if err := proto.Unmarshal(encodedPools(t, []*offer.Offer{pool("gold")}), list); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, proto.Unmarshal(encodedPools(t, []*offer.Offer{pool("gold")}), list))
 	if len(list.GetResourceLists()) != 1 {
 		t.Errorf("%d pools, want 1", len(list.GetResourceLists()))
 	}
@@ -69,9 +64,7 @@ func TestAnOfferWithoutAmountsIsNotAMissingPool(t *testing.T) {
 func TestAnEncodedAnswerMarshalsToTheSameBytes(t *testing.T) {
 	for name, m := range map[string]proto.Message{"pools": poolsAnswer(rome().Offers), "flat": flatAnswer(rome().Offers)} {
 		want, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		e, err := encoded(m)
 		if got := wireBytes(t, e, err); !bytes.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -90,9 +83,7 @@ func TestAnswersAreBuiltOncePerEntryAndRevision(t *testing.T) {
 	of := func(e *offer.Entry) *wire.PoolResourceList {
 		t.Helper()
 		m, err := a.answerFor(e)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		return m
 	}
 	first := of(e)

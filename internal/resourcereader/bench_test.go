@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/proto/resourcereader/flat"
+	"proffer.dev/proffer/test"
 )
 
 // handleRead returns a function that handles one read, from the bytes of the request to those of
@@ -61,9 +62,7 @@ func TestARepeatedReadAllocatesTheSameWhateverIsOffered(t *testing.T) {
 		for name, e := range map[string]*offer.Entry{"no offer": few, "52 offers": many} {
 			read := handleRead(t, published(map[string]*offer.Entry{"rome": e}), f)
 			allocations := testing.AllocsPerRun(100, func() {
-				if err := read(); err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, read())
 			})
 			t.Logf("%v, %s: %v allocations", f, name, allocations)
 			if allocations > bound {
@@ -77,9 +76,7 @@ func BenchmarkHandler(b *testing.B) {
 	read := handleRead(b, published(map[string]*offer.Entry{"rome": rome()}), Pools)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := read(); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, read())
 	}
 }
 
@@ -94,12 +91,8 @@ func BenchmarkReadResources(b *testing.B) {
 			Endpoints:  []Endpoint{{Address: "127.0.0.1:0"}},
 			Registerer: prometheus.NewRegistry(),
 		})
-		if err != nil {
-			b.Fatal(err)
-		}
-		if err := s.Listen(b.Context()); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, err)
+		test.Must(b, s.Listen(b.Context()))
 		ctx, cancel := context.WithCancel(b.Context())
 		done := make(chan error)
 		go func() { done <- s.Start(ctx) }()
@@ -111,9 +104,7 @@ func BenchmarkReadResources(b *testing.B) {
 	})
 	b.Run("generated", func(b *testing.B) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, err)
 		s := grpc.NewServer()
 		wire.RegisterResourceReaderServer(s, &generatedService{entry: entry})
 		done := make(chan error)
@@ -138,17 +129,13 @@ func (g *generatedService) ReadResources(context.Context, *wire.ClusterIdentity)
 
 func benchmarkReads(b *testing.B, address string) {
 	conn, err := grpc.NewClient("passthrough:///"+address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, err)
 	b.Cleanup(func() { _ = conn.Close() })
 	raw := grpc.ForceCodecV2(rawCodec{})
 	request := append([]byte{0x0a, 4}, "rome"...)
 	var got []byte
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := conn.Invoke(b.Context(), "/resource_reader/ReadResources", &request, &got, raw); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, conn.Invoke(b.Context(), "/resource_reader/ReadResources", &request, &got, raw))
 	}
 }

@@ -44,12 +44,8 @@ func start(t *testing.T, tab *table.Table, change ...func(*Options)) *running {
 		c(&options)
 	}
 	s, err := New(options)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, s.Listen(t.Context()))
 	ctx, cancel := context.WithCancel(context.Background())
 	r := &running{Server: s, table: tab, stop: cancel, done: make(chan error, 1)}
 	go func() { r.done <- s.Start(ctx) }()
@@ -93,9 +89,7 @@ func dial(
 ) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient("passthrough:///"+address, append(options, grpc.WithTransportCredentials(creds))...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return conn
 }
@@ -118,9 +112,7 @@ func timeout(t *testing.T) context.Context {
 func subscribed(t *testing.T, c wire.ResourceReaderClient) grpc.ServerStreamingClient[wire.ClusterIdentity] {
 	t.Helper()
 	stream, err := c.Subscribe(timeout(t), &wire.Empty{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if got := next(t, stream); got != "" {
 		t.Fatalf("the first notification is %q, want the empty ID", got)
 	}

@@ -21,9 +21,7 @@ import (
 func counted(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 	t.Helper()
 	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	all := map[string]float64{}
 	for _, f := range families {
 		if !strings.HasPrefix(f.GetName(), "grpc_server_") {
@@ -47,9 +45,7 @@ func counted(t *testing.T, g prometheus.Gatherer) map[string]float64 {
 func TestEveryMethodHasCountersFromTheStart(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	s, err := New(Options{Table: published(nil), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, Registerer: registry})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	// A server for each form.
 	s.newServer(Pools, insecure.NewCredentials()).Stop()
 	s.newServer(Flat, insecure.NewCredentials()).Stop()
@@ -104,13 +100,9 @@ func TestCallsAreCountedByTheirStatus(t *testing.T) {
 	next(t, stream)
 	garbled, err := r.dial(t, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}))).
 		NewStream(timeout(t), &grpc.StreamDesc{ServerStreams: true}, "/resource_reader/Subscribe")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	bad := []byte{0x0a, 0xff}
-	if err := garbled.SendMsg(&bad); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, garbled.SendMsg(&bad))
 	_ = garbled.CloseSend()
 	wantCode(t, garbled.RecvMsg(&bad), codes.Internal)
 	// Unknown methods are not counted.

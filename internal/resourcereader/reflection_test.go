@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestReflectionShowsTheFormThatIsServed(t *testing.T) {
@@ -19,14 +21,10 @@ func TestReflectionShowsTheFormThatIsServed(t *testing.T) {
 			ctx, cancel := context.WithCancel(timeout(t))
 			defer cancel()
 			stream, err := reflectionv1.NewServerReflectionClient(r.dial(t)).ServerReflectionInfo(ctx)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.Send(&reflectionv1.ServerReflectionRequest{
+			test.Must(t, err)
+			test.Must(t, stream.Send(&reflectionv1.ServerReflectionRequest{
 				MessageRequest: &reflectionv1.ServerReflectionRequest_FileContainingSymbol{FileContainingSymbol: "resource_reader"},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			got, err := stream.Recv()
 			if err != nil || got.GetErrorResponse() != nil {
 				t.Fatalf("%v, %v", got.GetErrorResponse(), err)
@@ -34,20 +32,14 @@ func TestReflectionShowsTheFormThatIsServed(t *testing.T) {
 			set := &descriptorpb.FileDescriptorSet{}
 			for _, raw := range got.GetFileDescriptorResponse().GetFileDescriptorProto() {
 				file := &descriptorpb.FileDescriptorProto{}
-				if err := proto.Unmarshal(raw, file); err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, proto.Unmarshal(raw, file))
 				set.File = append(set.File, file)
 			}
 			// The files are complete and consistent.
 			files, err := protodesc.NewFiles(set)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			d, err := files.FindDescriptorByName("resource_reader")
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			methods := d.(protoreflect.ServiceDescriptor).Methods()
 			if got := methods.ByName("ReadResources").Output().FullName(); got != answer {
 				t.Errorf("ReadResources returns %s, want %s", got, answer)
@@ -55,15 +47,11 @@ func TestReflectionShowsTheFormThatIsServed(t *testing.T) {
 			if got := methods.Len(); got != 3 {
 				t.Errorf("%d methods, want 3", got)
 			}
-			if err := stream.Send(&reflectionv1.ServerReflectionRequest{
+			test.Must(t, stream.Send(&reflectionv1.ServerReflectionRequest{
 				MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{},
-			}); err != nil {
-				t.Fatal(err)
-			}
+			}))
 			got, err = stream.Recv()
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			var names []string
 			for _, s := range got.GetListServicesResponse().GetService() {
 				names = append(names, s.GetName())

@@ -27,9 +27,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 	r := start(t, table.New())
 	for _, service := range []string{"", "resource_reader"} {
 		stream, err := healthv1.NewHealthClient(r.dial(t)).Watch(timeout(t), &healthv1.HealthCheckRequest{Service: service})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		update, err := stream.Recv()
 		if err != nil || update.GetStatus() != healthv1.HealthCheckResponse_NOT_SERVING {
 			t.Fatalf("%q before the first offers: %v, %v", service, update.GetStatus(), err)
@@ -47,9 +45,7 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 		})
 	}
 	watch, err := checks.Watch(timeout(t), &healthv1.HealthCheckRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if update, err := watch.Recv(); err != nil || update.GetStatus() != healthv1.HealthCheckResponse_SERVING {
 		t.Fatalf("with offers: %v, %v", update.GetStatus(), err)
 	}
@@ -67,9 +63,7 @@ func TestShutdownEndsStreamsAndWaitingReads(t *testing.T) {
 	r := start(t, table.New())
 	c := r.client(t)
 	early, err := c.Subscribe(timeout(t), &wire.Empty{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	waiting := make(chan error, 1)
 	go func() {
 		_, err := read(timeout(t), c, "rome")
@@ -99,9 +93,7 @@ func resubscribe(t *testing.T, bystander bool) {
 	r := start(t, published(nil), func(o *Options) { o.Registerer, o.ShutdownTimeout = registry, time.Second })
 	if bystander {
 		silent, err := net.Dial("tcp", r.Addresses()[0].String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		t.Cleanup(func() { _ = silent.Close() })
 	}
 	c := r.client(t)
@@ -134,9 +126,7 @@ func resubscribe(t *testing.T, bystander bool) {
 func TestASilentConnectionDoesNotDelayAShutdown(t *testing.T) {
 	r := start(t, published(nil), func(o *Options) { o.ShutdownTimeout = 500 * time.Millisecond })
 	silent, err := net.Dial("tcp", r.Addresses()[0].String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = silent.Close() })
 	subscribed(t, r.client(t)) // This connection is accepted after the silent one.
 	r.shutdownNow(t)
@@ -231,9 +221,7 @@ func TestMetricsCountStreamsAndNotifications(t *testing.T) {
 func metric(t *testing.T, g prometheus.Gatherer, name, label string) float64 {
 	t.Helper()
 	families, err := g.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	sum := 0.0
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
@@ -294,9 +282,7 @@ func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
 		strings.Repeat("\x00", 1<<16),
 	} {
 		conn, err := net.Dial("tcp", r.Addresses()[0].String())
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		_ = conn.SetDeadline(time.Now().Add(waitTimeout))
 		_, _ = io.WriteString(conn, garbage)
 		if _, err := io.Copy(io.Discard, conn); errors.Is(err, os.ErrDeadlineExceeded) {
@@ -308,12 +294,8 @@ func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
 	bad := []byte{0x0a, 0xff}
 	garbled, err := r.dial(t, grpc.WithDefaultCallOptions(grpc.ForceCodecV2(rawCodec{}))).
 		NewStream(timeout(t), &grpc.StreamDesc{ServerStreams: true}, "/resource_reader/Subscribe")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(garbled.SendMsg(&bad), garbled.CloseSend()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, errors.Join(garbled.SendMsg(&bad), garbled.CloseSend()))
 	wantCode(t, garbled.RecvMsg(&bad), codes.Internal)
 
 	// The valid client is not affected.
@@ -328,9 +310,7 @@ func TestInvalidInputEndsOnlyItsCallOrConnection(t *testing.T) {
 
 func TestInvalidOptionsAreRefusedInOneLine(t *testing.T) {
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = taken.Close() })
 	tab := table.New()
 	registry := prometheus.NewRegistry()
@@ -365,9 +345,7 @@ func TestInvalidOptionsAreRefusedInOneLine(t *testing.T) {
 
 func TestStartListensByItself(t *testing.T) {
 	s, err := New(Options{Table: published(nil), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := s.Start(ctx); err != nil {

@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/proto/resourcereader/flat"
+	"proffer.dev/proffer/test"
 )
 
 // rome is an entry with an unnamed pool and one of class gold.
@@ -33,9 +34,7 @@ func text(s string) *wire.Quantity { return &wire.Quantity{String_: new(s)} }
 func TestPoolsAreTheClassesOfAConsumer(t *testing.T) {
 	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
 	got, err := read(timeout(t), r.client(t), "rome")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	want := &wire.PoolResourceList{ResourceLists: []*wire.ResourceList{
 		{Resources: map[string]*wire.Quantity{"cpu": text("1500m"), "memory": text("2G")}},
 		{Resources: map[string]*wire.Quantity{"nvidia.com/gpu": text("0")}, PoolPrefix: "gold"},
@@ -112,9 +111,7 @@ func TestTheFlatFormFollowsAChangeOfClass(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := start(t, published(map[string]*offer.Entry{"rome": entryOf(tc.offers...)}), form(Flat))
 			list, err := readFlat(t, r.dial(t), "rome")
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			got := map[string]string{}
 			for resource, q := range list.GetResources() {
 				got[resource] = q.GetString_()
@@ -168,27 +165,17 @@ func TestTheWireFormatIsThatOfLiqo(t *testing.T) {
 				}
 			}
 			stream, err := conn.NewStream(timeout(t), &grpc.StreamDesc{ServerStreams: true}, "/resource_reader/Subscribe")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.SendMsg(&nothing); err != nil {
-				t.Fatal(err)
-			}
-			if err := stream.CloseSend(); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
+			test.Must(t, stream.SendMsg(&nothing))
+			test.Must(t, stream.CloseSend())
 			got := []byte("left over")
 			if err := stream.RecvMsg(&got); err != nil || len(got) != 0 {
 				t.Errorf("the first notification is %q, %v; want an empty message", got, err)
 			}
 			// Read again, so that the stream is notified of the change.
-			if err := conn.Invoke(timeout(t), "/resource_reader/ReadResources", &request, &got); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, conn.Invoke(timeout(t), "/resource_reader/ReadResources", &request, &got))
 			publish(r.table, map[string]*offer.Entry{"rome": cpus(9)})
-			if err := stream.RecvMsg(&got); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, stream.RecvMsg(&got))
 			if diff := cmp.Diff(request, got); diff != "" {
 				t.Errorf("the notification of rome (-want +got):\n%s", diff)
 			}
@@ -316,9 +303,7 @@ func TestNoAnswerLacksAQuantity(t *testing.T) {
 	// Liqo panics on a nil or empty Quantity.
 	r := start(t, published(map[string]*offer.Entry{"rome": rome()}))
 	got, err := read(timeout(t), r.client(t), "rome")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, l := range got.GetResourceLists() {
 		for name, q := range l.GetResources() {
 			if q.GetString_() == "" {

@@ -44,9 +44,7 @@ func TestAnEarlyStreamStaysOpenUntilThereAreOffers(t *testing.T) {
 	r := start(t, table.New())
 	c := r.client(t)
 	stream, err := c.Subscribe(timeout(t), &wire.Empty{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	first := make(chan error, 1)
 	go func() {
 		_, err := stream.Recv()

@@ -45,17 +45,11 @@ func newAuthority(t *testing.T) *authority {
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), KeyUsage: x509.KeyUsageCertSign,
 	}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	certificate, err := x509.ParseCertificate(der)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return &authority{certificate, key, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}
 }
 
@@ -63,9 +57,7 @@ func newAuthority(t *testing.T) *authority {
 func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "leaf"},
 		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
@@ -73,13 +65,9 @@ func (a *authority) sign(t *testing.T, serial int64) (certificate, key []byte) {
 		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.certificate, private.Public(), a.key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	certificate = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
@@ -94,9 +82,7 @@ func (a *authority) credentials(t *testing.T, signer *authority) credentials.Tra
 	if signer != nil {
 		certificate, key := signer.sign(t, 7)
 		pair, err := tls.X509KeyPair(certificate, key)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return credentials.NewTLS(config)
@@ -105,9 +91,7 @@ func (a *authority) credentials(t *testing.T, signer *authority) credentials.Tra
 func write(t *testing.T, file string, content []byte) {
 	t.Helper()
 	// The file is replaced atomically, like kubelet does.
-	if err := errors.Join(os.WriteFile(file+".new", content, 0o600), os.Rename(file+".new", file)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, errors.Join(os.WriteFile(file+".new", content, 0o600), os.Rename(file+".new", file)))
 }
 
 // tlsFiles writes a server certificate signed by a. Unless clients is nil, it is written as the
@@ -195,9 +179,7 @@ func TestTLSFilesAreReloadedAndConnectionsStayOpen(t *testing.T) {
 	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
 		t.Errorf("with an invalid CA file: %v", err)
 	}
-	if err := os.Remove(files.ClientCAFile); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Remove(files.ClientCAFile))
 	if _, err := try(t, r, ours.credentials(t, second)); err != nil {
 		t.Errorf("without the CA file: %v", err)
 	}
@@ -266,12 +248,8 @@ func TestTLSFilesRemovedBetweenNewAndStartAreAnError(t *testing.T) {
 	} {
 		files := tlsFiles(t, ours, ours)
 		s, err := New(Options{Table: published(nil), Endpoints: []Endpoint{{Address: "127.0.0.1:0"}}, TLS: files})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.Remove(gone(files)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
+		test.Must(t, os.Remove(gone(files)))
 		ctx, cancel := context.WithTimeout(t.Context(), waitTimeout)
 		defer cancel()
 		if err := s.Start(ctx); !errors.Is(err, os.ErrNotExist) {

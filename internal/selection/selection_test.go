@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/test"
 )
 
 func node(name, zone string, taints ...corev1.Taint) capacity.Node {
@@ -22,9 +23,7 @@ func node(name, zone string, taints ...corev1.Taint) capacity.Node {
 func parse(t *testing.T, text string) capacity.Selector {
 	t.Helper()
 	s, err := labels.Parse(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return Of(s)
 }
 

@@ -7,6 +7,8 @@ import (
 	"unicode"
 
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestWhatHasNoShapeIsEscaped(t *testing.T) {
@@ -62,9 +64,7 @@ func TestTheClassesThatAPolicyCanHaveAreShownAsTheyAre(t *testing.T) {
 func TestJSONAndYAMLAreEscapedWithoutAnotherMeaning(t *testing.T) {
 	const text = "go\u200bld \u009b\x7f \u202e \U000e0041 é 東京 \\ \" \n"
 	plain, err := json.Marshal(text)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, tc := range []struct {
 		escaped []byte
 		read    func([]byte, any) error

@@ -13,6 +13,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/visible"
+	"proffer.dev/proffer/test"
 )
 
 // TestNothingThatATerminalOrABrowserObeysIsServed lists a cluster whose texts are hostile, and a class
@@ -20,9 +21,7 @@ import (
 func TestNothingThatATerminalOrABrowserObeysIsServed(t *testing.T) {
 	hostile := "<script>alert(1)</script>\x1b]0;owned\a\u009b31m\u202egpj.exe\u2028\x7f\U000e0041\u3164\ufe0f\u034f"
 	text, err := json.Marshal(hostile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	s := newSite(t)
 	s.peers.v1 = fmt.Sprintf(`{"metadata":{"name":%[1]s,"labels":{"a":%[1]s}},"spec":{"clusterID":%[1]s},"status":{"role":%[1]s}}`, text)
 	s.peers.v0 = fmt.Sprintf(`{"metadata":{"name":%[1]s,"labels":{"a":%[1]s}},"spec":{"clusterIdentity":{"clusterID":"a","clusterName":%[1]s},"foreignAuthUrl":%[1]s}}`, text)

@@ -23,6 +23,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // peers is the JSON of Liqo's ForeignClusters, or an error in their place.
@@ -68,21 +69,15 @@ func (s *site) public(path string) (answered, string) {
 func (s *site) get(path, name, value string) (answered, []byte) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodGet, s.http.URL+path, nil)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	test.Must(s.t, err)
 	request.Header.Set(name, value)
 	transport := &http.Transport{DisableCompression: true}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	test.Must(s.t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	test.Must(s.t, err)
 	return answered{response.StatusCode, response.Header}, text
 }
 
@@ -318,9 +313,7 @@ func TestAnswersAreCompressedForThoseWhoAcceptIt(t *testing.T) {
 		}
 		if compressed {
 			unpacked, err := gzip.NewReader(bytes.NewReader(body))
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if body, err = io.ReadAll(unpacked); err != nil {
 				t.Fatal(err)
 			}

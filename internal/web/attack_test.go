@@ -149,9 +149,7 @@ func TestAClientThatDoesNotReadDoesNotDelayTheEnd(t *testing.T) {
 	server.Start()
 	defer server.Close()
 	response, err := server.Client().Get(server.URL + rest.SnapshotPath)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = response.Body.Close() }()
 	if len(s.server.busy) != 1 {
 		t.Fatal("the snapshot is already written")

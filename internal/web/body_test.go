@@ -21,9 +21,7 @@ import (
 func (s *site) begin(path, header, body string) net.Conn {
 	s.t.Helper()
 	conn, err := new(net.Dialer).DialContext(s.t.Context(), "tcp", s.http.Listener.Addr().String())
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	test.Must(s.t, err)
 	s.t.Cleanup(func() { _ = conn.Close() })
 	_ = conn.SetDeadline(time.Now().Add(time.Minute))
 	request := "POST " + path + " HTTP/1.1\r\nHost: h\r\nContent-Type: application/x-www-form-urlencoded\r\n" + header + "\r\n\r\n" + body
@@ -48,9 +46,7 @@ func answerOn(t *testing.T, conn net.Conn) (answered, string) {
 	t.Helper()
 	reader := bufio.NewReader(conn)
 	response, err := http.ReadResponse(reader, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = response.Body.Close() }()
 	text := readAll(t, response.Body)
 	if rest, err := io.ReadAll(reader); err != nil || len(rest) > 0 {

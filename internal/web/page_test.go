@@ -13,6 +13,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 func TestThePagesShowWhatTheJSONSays(t *testing.T) {
@@ -132,9 +133,7 @@ func TestTheFormIsAnsweredAsSimulateIs(t *testing.T) {
 	post := func(text string) (int, string) {
 		t.Helper()
 		response, err := s.http.Client().PostForm(s.http.URL+"/ui/simulate", map[string][]string{"policy": {text}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		defer func() { _ = response.Body.Close() }()
 		return response.StatusCode, readAll(t, response.Body)
 	}
@@ -160,8 +159,6 @@ func TestTheFormIsAnsweredAsSimulateIs(t *testing.T) {
 func readAll(t *testing.T, r io.Reader) string {
 	t.Helper()
 	text, err := io.ReadAll(r)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return string(text)
 }

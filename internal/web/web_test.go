@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/rehearse/world"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // site is a server with what it serves.
@@ -82,18 +83,12 @@ type answered struct {
 func (s *site) do(method, path, body string) (answered, string) {
 	s.t.Helper()
 	request, err := http.NewRequestWithContext(s.t.Context(), method, s.http.URL+path, strings.NewReader(body))
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	test.Must(s.t, err)
 	response, err := s.http.Client().Do(request)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	test.Must(s.t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		s.t.Fatal(err)
-	}
+	test.Must(s.t, err)
 	return answered{response.StatusCode, response.Header}, strings.TrimSpace(string(text))
 }
 
@@ -236,9 +231,7 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 		`10 of 110 pods by default: policy gold leaves 10 for this cluster"}],` +
 		`"pods":[{"uid":"p","node":"n1","requests":{"cpu":"500m"}}]}`
 	got, err := json.Marshal(c.Details)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if diff := cmp.Diff(wantDetails, string(got)); diff != "" {
 		t.Error(diff)
 	}
@@ -310,9 +303,7 @@ func TestTheListOfPoliciesSaysWhatADryRunWouldDo(t *testing.T) {
 		var all rest.Offers
 		s.read("GET", "/offers", "", &all)
 		got, err := json.Marshal(all.Policies)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		want := `[{"name":"bad","reason":"Invalid","conditions":[{"type":"Ready","status":"False","reason":"Invalid",` +
 			`"message":"The policy is ignored until this is corrected: spec.class: Invalid value: \"default\": Liqo itself answers this class; ` +
 			`write another name, or leave class out for the unnamed pool"},` +
@@ -340,9 +331,7 @@ func TestASimulationSaysWhatAChangeWouldDo(t *testing.T) {
 	})
 	bad := kubetest.Policy("bad", inClass("default"))
 	body, err := json.Marshal(rest.Change{Apply: []v1alpha1.ResourcePolicy{*next, *bad}, Drain: []string{"n2"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var got rest.Simulation
 	s.read("POST", "/simulate", string(body), &got)
 	const because = "cpu 0: 100% of 8 is a pool of 8, 500m committed, 7.5 remaining; it has 500m; at most 0"
@@ -375,9 +364,7 @@ func TestASimulationSaysWhatAChangeWouldDo(t *testing.T) {
 	}
 	// Nothing changes by a policy as it is.
 	body, err = json.Marshal(rest.Change{Apply: []v1alpha1.ResourcePolicy{*kubetest.Policy("all")}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if _, text := s.do("POST", "/simulate", string(body)); text != `{"revision":1,"time":"2026-01-02T03:04:05Z"}` {
 		t.Errorf("the policy as it is: %s", text)
 	}
@@ -393,9 +380,7 @@ func TestASimulationSaysWhatSlicesWouldLose(t *testing.T) {
 	var got rest.Simulation
 	s.read("POST", "/simulate", `{"delete":["gold"]}`, &got)
 	text, err := json.Marshal(got.Slices)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	want := `[{"namespace":"ns","name":"mine","consumer":"rome","class":"gold","now":{"cpu":"6","memory":"1Gi","pods":"10"},"then":{"cpu":"0","memory":"0","pods":"0"},` +
 		`"because":"granted 0 of 6 cpu: no policy of the provider serves this cluster in this class any more"}]`
 	if diff := cmp.Diff(want, string(text)); diff != "" {
@@ -436,16 +421,12 @@ func TestASnapshotCanBeRehearsedElsewhere(t *testing.T) {
 		t.Fatalf("%d %s", response.StatusCode, text)
 	}
 	w, of, err := world.Decode(strings.NewReader(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if of.Revision != 1 || !of.Time.Equal(evaluatedAt) || len(w.Policies) != 1 || len(w.Content.Nodes) != 2 || w.Content.Len() != 1 {
 		t.Errorf("%+v of %+v", w, of)
 	}
 	var again bytes.Buffer
-	if err := world.Encode(&again, s.table.Current(), w.Content, "v0.1.0", nil); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, world.Encode(&again, s.table.Current(), w.Content, "v0.1.0", nil))
 	if diff := cmp.Diff(text, strings.TrimSpace(again.String())); diff != "" {
 		t.Errorf("read and written again:\n%s", diff)
 	}

@@ -20,9 +20,7 @@ func TestTheBooksSurviveKillsOfTheOperatorAndOfTheDatabase(t *testing.T) {
 		}
 
 		// The operator is killed, and what happened meanwhile is in the books of the next one.
-		if err := o.Kill(); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, o.Kill())
 		w.askFor(rome, "3")
 		kubetest.Remove(t, oslo)
 		o = w.start()
@@ -74,15 +72,11 @@ func TestALeaderThatWasStoppedAndGoesOnDoesNotWrite(t *testing.T) {
 		old := w.start()
 		rome := w.ask("rome", "2")
 		w.awaitGranted(map[string]int64{"rome": 2000})
-		if err := old.Suspend(); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, old.Suspend())
 		w.askFor(rome, "3")
 		next := w.start()
 		w.awaitGranted(map[string]int64{"rome": 3000})
-		if err := old.Resume(); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, old.Resume())
 		w.askFor(rome, "4")
 		w.awaitGranted(map[string]int64{"rome": 4000})
 		if n := w.count("SELECT epoch FROM proffer_cluster"); n != 2 {

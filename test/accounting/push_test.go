@@ -20,6 +20,7 @@ import (
 	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/internal/kubetest"
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -69,28 +70,20 @@ func benchmarkPush(b *testing.B, w *world) {
 	o := w.start()
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()
-	if err := o.Ready(ctx); err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, o.Ready(ctx))
 	connection, err := grpc.NewClient(o.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, err)
 	defer func() { _ = connection.Close() }()
 	liqo := wire.NewResourceReaderClient(connection)
 	if _, err := liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: "rome"}, grpc.WaitForReady(true)); err != nil {
 		b.Fatal(err)
 	}
 	stream, err := liqo.Subscribe(ctx, &wire.Empty{})
-	if err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, err)
 	notified := func(id string) {
 		for {
 			n, err := stream.Recv()
-			if err != nil {
-				b.Fatal(err)
-			}
+			test.Must(b, err)
 			if n.GetClusterID() == id {
 				return
 			}
@@ -149,9 +142,7 @@ func createFixed(b *testing.B, name string, ids ...v1alpha1.ClusterID) *v1alpha1
 
 func setCPU(ctx context.Context, b *testing.B, policy *v1alpha1.ResourcePolicy, cpu int64) {
 	b.Helper()
-	if err := patchCPU(ctx, b, policy, cpu); err != nil {
-		b.Fatal(err)
-	}
+	test.Must(b, patchCPU(ctx, b, policy, cpu))
 }
 
 func patchCPU(ctx context.Context, b *testing.B, policy *v1alpha1.ResourcePolicy, cpu int64) error {

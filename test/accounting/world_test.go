@@ -64,18 +64,14 @@ pluginConfig:
     sampleSeconds: 1
 `)
 	config := filepath.Join(w.dir, "kubeconfig")
-	if err := kubetest.Cluster(t).WriteKubeconfig(config); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, kubetest.Cluster(t).WriteKubeconfig(config))
 	w.rows = d.Open(t)
 	return w
 }
 
 func (w *world) write(name, text string) {
 	w.t.Helper()
-	if err := os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600); err != nil {
-		w.t.Fatal(err)
-	}
+	test.Must(w.t, os.WriteFile(filepath.Join(w.dir, name), []byte(text), 0o600))
 }
 
 // start runs an operator until the test ends.
@@ -158,9 +154,7 @@ func (w *world) query(query string, each func(*sql.Rows) error) error {
 func (w *world) count(query string) int64 {
 	w.t.Helper()
 	var n int64
-	if err := w.query(query, func(rows *sql.Rows) error { return rows.Scan(&n) }); err != nil {
-		w.t.Fatal(err)
-	}
+	test.Must(w.t, w.query(query, func(rows *sql.Rows) error { return rows.Scan(&n) }))
 	return n
 }
 
@@ -176,15 +170,11 @@ func (w *world) checkSecret(o *process.Process) {
 	seen := map[string]string{"the log": o.Log()}
 	for _, name := range []string{"cmdline", "environ"} { // only on Linux
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", o.PID(), name))
-		if err != nil {
-			w.t.Fatal(err)
-		}
+		test.Must(w.t, err)
 		seen[name] = string(text)
 	}
 	events := &corev1.EventList{}
-	if err := kubetest.API(w.t).List(w.t.Context(), events); err != nil {
-		w.t.Fatal(err)
-	}
+	test.Must(w.t, kubetest.API(w.t).List(w.t.Context(), events))
 	seen["Events"] = fmt.Sprint(events.Items)
 	for place, text := range seen {
 		if text == "" || strings.Contains(text, secret) {

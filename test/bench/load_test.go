@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestMoreEvaluationsOrWritesThanAllowedAreReported(t *testing.T) {
@@ -66,9 +68,7 @@ func TestSamplesWithAllGivenLabelsAreAddedUp(t *testing.T) {
 	}))
 	defer server.Close()
 	m, err := scrape(t.Context(), server.Client(), server.URL+"/metrics", "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for what, c := range map[string]struct{ got, want float64 }{
 		"one method":                   {m.sum("requests_total", map[string]string{"method": "GET"}), 7},
 		"a method and code":            {m.sum("requests_total", map[string]string{"method": "GET", "code": "404"}), 4},
@@ -91,17 +91,11 @@ func TestCPUTimeAndMemoryOfAProcessAreRead(t *testing.T) {
 		t.Skip("needs Linux")
 	}
 	before, err := processCPU()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	used, err := cpuOf(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	after, err := processCPU()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	// Some machines count getrusage in whole ticks.
 	const tick = 20e6
 	if used < before-tick || used > after+tick {
@@ -160,9 +154,7 @@ func TestAFollowerRejectsInvalidArguments(t *testing.T) {
 	kubeconfig := t.TempDir() + "/kubeconfig"
 	content := `{"apiVersion":"v1","kind":"Config","clusters":[{"name":"a","cluster":{"server":"https://127.0.0.1:1"}}],
 		"contexts":[{"name":"a","context":{"cluster":"a","user":"a"}}],"current-context":"a","users":[{"name":"a"}]}`
-	if err := os.WriteFile(kubeconfig, []byte(content), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(kubeconfig, []byte(content), 0o600))
 	for want, args := range map[string][]string{
 		"follow: want a way and the path of a kubeconfig":             {followList},
 		`follow: unknown way "guess"`:                                 {"guess", kubeconfig},
@@ -199,13 +191,9 @@ func TestGoroutinesThatAreLeftAreListed(t *testing.T) {
 %s
 `
 	before, err := parseGoroutines(fmt.Sprintf(text, 3, 2, ""))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	after, err := parseGoroutines(fmt.Sprintf(text, 6, 4, "1 @ 0x4\n#	0x4	os.read+0x1	/src/os.go:1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	want := []string{"+1 of os.read", "+2 of pkg.(*stream).wait < main.main"}
 	if got := after.since(before); !slices.Equal(got, want) || after.total != 6 {
 		t.Errorf("%d goroutines, %q since before; want 6, %q", after.total, got, want)

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/test"
 )
 
 // TestMain lets the test's program run as a server or a follower.
@@ -22,9 +24,7 @@ func TestMain(m *testing.M) {
 func TestEveryFigureIsMeasured(t *testing.T) {
 	var out bytes.Buffer
 	r, err := run(t.Context(), options{short: true, population: tiny, only: names()}, &out, t.Output())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	got := map[string]int{}
 	figure := regexp.MustCompile(`^-?[0-9][0-9.,]*( ?(ns|µs|ms|s|B|KiB|MiB|%))?$`)
 	for _, s := range r.sections {
@@ -85,9 +85,7 @@ func setBenchTime(t *testing.T, value string) {
 	t.Helper()
 	const name = "test.benchtime"
 	before := flag.Lookup(name).Value.String()
-	if err := flag.Set(name, value); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, flag.Set(name, value))
 	t.Cleanup(func() { _ = flag.Set(name, before) })
 }
 
@@ -140,9 +138,7 @@ func TestTheTimesOfASliceAreSplitBetweenLiqoAndTheOperator(t *testing.T) {
 	err := reportSlices(r, []byte(`[
 		[1, 30000000, 20000000], [1, 60000000, 50000000], [1, 80000000, 60000000],
 		[1, 84000000, 64000000], [1, 90000000, 70000000], [1, 110000000, 100000000]]`))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	want := [][]string{
 		{"the provider has the replica (Liqo)", span(30 * ms), span(30 * ms)},
 		{"Liqo has authenticated it (Liqo)", span(60 * ms), span(60 * ms)},

@@ -30,7 +30,7 @@ const (
 func exampleConfiguration(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(config + "/components/accounting/config.yaml")
-	must(t, err)
+	test.Must(t, err)
 	return string(text)
 }
 
@@ -56,8 +56,8 @@ func mounted(t *testing.T, args []string, files map[string]string) []string {
 	root := t.TempDir()
 	for path, content := range files {
 		content = strings.ReplaceAll(content, "/etc/proffer/", root+"/etc/proffer/")
-		must(t, os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o700))
-		must(t, os.WriteFile(filepath.Join(root, path), []byte(content), 0o600))
+		test.Must(t, os.MkdirAll(filepath.Join(root, filepath.Dir(path)), 0o700))
+		test.Must(t, os.WriteFile(filepath.Join(root, path), []byte(content), 0o600))
 	}
 	var adapted []string
 	for _, arg := range args {
@@ -70,7 +70,7 @@ func mounted(t *testing.T, args []string, files map[string]string) []string {
 func runOnce(t *testing.T, args []string) (string, error) {
 	t.Helper()
 	bin, err := binary()
-	must(t, err)
+	test.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, bin, args...).CombinedOutput()
@@ -110,7 +110,7 @@ func TestTLSToTheDatabaseIsConfiguredAsTheExampleShows(t *testing.T) {
 	server := dbtest.Start(t, dbtest.PostgreSQL, dbtest.WithTLS())
 	database := server.NewDatabase(t)
 	ca, err := os.ReadFile(server.CAFile())
-	must(t, err)
+	test.Must(t, err)
 	text := newConfiguration(t, server.Engine())
 	for _, line := range []string{"    # tls:\n", "    #   caFile: "} {
 		text = replaceOnce(t, text, line, strings.Replace(line, "# ", "", 1))
@@ -153,7 +153,7 @@ func TestTheSecretOfTheDatabaseIsMountedForTheOperatorOnly(t *testing.T) {
 		t.Errorf("%s is %+v, want the ConfigMap proffer-configuration", configurationDir, m)
 	}
 	var c configv1alpha1.OperatorConfiguration
-	must(t, yaml.UnmarshalStrict([]byte(exampleConfiguration(t)), &c))
+	test.Must(t, yaml.UnmarshalStrict([]byte(exampleConfiguration(t)), &c))
 	if args := string(c.PluginConfig[0].Args); !strings.Contains(args, `"dsnFile":"`+databaseDir+`/dsn"`) {
 		t.Errorf("the example configures %s, want a file in %s", args, databaseDir)
 	}
@@ -163,7 +163,7 @@ func TestTheSecretOfTheDatabaseIsMountedForTheOperatorOnly(t *testing.T) {
 func TestAnEditOfTheConfigurationChangesThePods(t *testing.T) {
 	mount := func(id string) string {
 		dir := overlayWith(t, docsOverlay(t), "accounting")
-		must(t, os.WriteFile(dir+"/config.yaml", []byte(replaceOnce(t, exampleConfiguration(t), `clusterID: ""`, "clusterID: "+id)), 0o600))
+		test.Must(t, os.WriteFile(dir+"/config.yaml", []byte(replaceOnce(t, exampleConfiguration(t), `clusterID: ""`, "clusterID: "+id)), 0o600))
 		objects := renderAt(t, dir)
 		for _, v := range deployment(t, objects).Spec.Template.Spec.Volumes {
 			if v.ConfigMap != nil {
@@ -193,7 +193,7 @@ func docsOverlay(t *testing.T) string {
 func installPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/install.md")
-	must(t, err)
+	test.Must(t, err)
 	return string(text)
 }
 
@@ -203,7 +203,7 @@ func jobInTheDocs(t *testing.T) *batchv1.Job {
 	for _, block := range yamlBlock.FindAllStringSubmatch(installPage(t), -1) {
 		if strings.Contains(block[1], "kind: Job\n") {
 			job := &batchv1.Job{}
-			must(t, yaml.UnmarshalStrict([]byte(block[1]), job))
+			test.Must(t, yaml.UnmarshalStrict([]byte(block[1]), job))
 			return job
 		}
 	}
@@ -213,11 +213,11 @@ func jobInTheDocs(t *testing.T) *batchv1.Job {
 
 func TestThePodsOfTheJobInTheDocsAreAdmitted(t *testing.T) {
 	job := jobInTheDocs(t)
-	must(t, cluster.client.Create(t.Context(), job))
+	test.Must(t, cluster.client.Create(t.Context(), job))
 	remove(t, job)
 	pod := &corev1.Pod{ObjectMeta: job.Spec.Template.ObjectMeta, Spec: job.Spec.Template.Spec}
 	pod.Namespace, pod.GenerateName = namespace, "migrate-"
-	must(t, cluster.client.Create(t.Context(), pod))
+	test.Must(t, cluster.client.Create(t.Context(), pod))
 	remove(t, pod)
 	// Services, the NetworkPolicy and commands of the docs select replicas by this label.
 	if pod.Labels["app.kubernetes.io/name"] == "proffer" {
@@ -262,7 +262,7 @@ func TestTroubleshootingQuotesTheErrorsOfTheBooks(t *testing.T) {
 	_, section, _ := strings.Cut(troubleshootingSections(t)[alerts], "### ProfferBooksBehind\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	files, err := filepath.Glob("../../internal/metasync/*.go")
-	must(t, err)
+	test.Must(t, err)
 	var code strings.Builder
 	for _, file := range files {
 		if text, err := os.ReadFile(file); err == nil && !strings.HasSuffix(file, "_test.go") {

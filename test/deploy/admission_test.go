@@ -66,11 +66,11 @@ func setCordonMark(value string) func(*authv1beta1.ResourceSlice) {
 
 func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 	p := newPeering(t)
-	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+	test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 	withoutGuards(t, p, func() { // Only the guard prevents this.
-		must(t, editStatus(t, p.rome, "s", accept))
-		must(t, edit(t, p.admin, "s", setCordonMark("true")))
-		must(t, edit(t, p.rome, "s", setCordonMark("")))
+		test.Must(t, editStatus(t, p.rome, "s", accept))
+		test.Must(t, edit(t, p.admin, "s", setCordonMark("true")))
+		test.Must(t, edit(t, p.rome, "s", setCordonMark("")))
 	})
 
 	answering := refusal{
@@ -106,7 +106,7 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 		if err := ending.of(edit(t, p.rome, "s", setCordonMark("true"))); err != nil {
 			t.Errorf("set: %v", err)
 		}
-		must(t, edit(t, p.manager, "s", setCordonMark("true")))
+		test.Must(t, edit(t, p.manager, "s", setCordonMark("true")))
 		for value, what := range map[string]string{"": "removed", "false": "changed"} {
 			if err := ending.of(edit(t, p.rome, "s", setCordonMark(value))); err != nil {
 				t.Errorf("%s: %v", what, err)
@@ -114,24 +114,24 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 		}
 	})
 	t.Run("writes of crd-replicator are allowed", func(t *testing.T) {
-		must(t, createSlice(t, p.rome, aSlice("another", "gold")))
+		test.Must(t, createSlice(t, p.rome, aSlice("another", "gold")))
 		// crd-replicator copies annotations, also that of a cordon in the other direction.
 		marked := aSlice("marked", "gold")
 		setCordonMark("true")(marked)
-		must(t, createSlice(t, p.rome, marked))
-		must(t, edit(t, p.rome, "s", requestCPU("4")))
-		must(t, edit(t, p.rome, "another", setClass("silver")))
+		test.Must(t, createSlice(t, p.rome, marked))
+		test.Must(t, edit(t, p.rome, "s", requestCPU("4")))
+		test.Must(t, edit(t, p.rome, "another", setClass("silver")))
 
 		// crd-replicator writes an older version. If the annotation was set since, the write is a
 		// conflict, after which it reads again.
 		var stale authv1beta1.ResourceSlice
-		must(t, p.rome.Get(t.Context(), client.ObjectKeyFromObject(aSlice("another", "")), &stale))
-		must(t, edit(t, p.manager, "another", setCordonMark("true")))
+		test.Must(t, p.rome.Get(t.Context(), client.ObjectKeyFromObject(aSlice("another", "")), &stale))
+		test.Must(t, edit(t, p.manager, "another", setCordonMark("true")))
 		requestCPU("2")(&stale)
 		if err := p.rome.Update(t.Context(), &stale); !apierrors.IsConflict(err) {
 			t.Errorf("a write of an older version: %v, want a conflict", err)
 		}
-		must(t, p.rome.Delete(t.Context(), aSlice("another", "")))
+		test.Must(t, p.rome.Delete(t.Context(), aSlice("another", "")))
 	})
 	t.Run("other writers are not restricted", func(t *testing.T) {
 		for name, by := range map[string]client.Client{"Liqo": p.manager, "the operator": p.operator, "an admin": p.admin} {
@@ -182,7 +182,7 @@ func notServed(class string) refusal {
 func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	p := newPeering(t)
 	// Only the component prevents this.
-	must(t, createSlice(t, p.rome, aSlice("old", "default")))
+	test.Must(t, createSlice(t, p.rome, aSlice("old", "default")))
 	applyComponent(t, "served-classes")
 	// The operator creates the list.
 	test.Eventually(t, func() error { return withoutList.of(tryCreate(t, p.rome, aSlice("s", "gold"))) })
@@ -235,24 +235,24 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	t.Run("a slice that keeps an unserved class", func(t *testing.T) {
 		// Neither class is served: that of s is not served any longer, that of old never was.
 		for _, name := range []string{"s", "old"} {
-			must(t, edit(t, p.rome, name, requestCPU("2")))
-			must(t, edit(t, p.rome, name, setLabels(20)))
-			must(t, edit(t, p.rome, name, setAnnotations(bulk(10, 10))))
+			test.Must(t, edit(t, p.rome, name, requestCPU("2")))
+			test.Must(t, edit(t, p.rome, name, setLabels(20)))
+			test.Must(t, edit(t, p.rome, name, setAnnotations(bulk(10, 10))))
 		}
-		must(t, edit(t, p.rome, "old", setClass(""))) // The empty class is the same to Liqo.
-		must(t, edit(t, p.rome, "s", setClass("gold")))
-		must(t, p.rome.Delete(t.Context(), aSlice("s", "")))
+		test.Must(t, edit(t, p.rome, "old", setClass(""))) // The empty class is the same to Liqo.
+		test.Must(t, edit(t, p.rome, "s", setClass("gold")))
+		test.Must(t, p.rome.Delete(t.Context(), aSlice("s", "")))
 	})
 	t.Run("other writers are not restricted", func(t *testing.T) {
-		must(t, createSlice(t, p.admin, aSlice("own", "default")))
-		must(t, edit(t, p.admin, "own", setClass("platinum")))
-		must(t, edit(t, p.manager, "own", setClass("default")))
+		test.Must(t, createSlice(t, p.admin, aSlice("own", "default")))
+		test.Must(t, edit(t, p.admin, "own", setClass("platinum")))
+		test.Must(t, edit(t, p.manager, "own", setClass("default")))
 	})
 	t.Run("a class that an admin adds", func(t *testing.T) {
 		mustKubectl(t, "-n", "proffer-system", "patch", "admissionparams", "proffer-served-classes", "--type=merge",
 			`--patch={"data":{"default":"liqo"}}`)
 		test.Eventually(t, func() error { return createSlice(t, p.rome, aSlice("default", "default")) })
-		must(t, createSlice(t, p.rome, aSlice("classless", "")))
+		test.Must(t, createSlice(t, p.rome, aSlice("classless", "")))
 		withdrawGold()
 		awaitServedClasses(t, map[string]string{"default": "liqo"})
 		policy("gold")
@@ -265,8 +265,8 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 		awaitServedClasses(t, right)
 	})
 	t.Run("a deleted list blocks all writers until the operator writes it again", func(t *testing.T) {
-		must(t, createSlice(t, p.rome, aSlice("s", "gold")))
-		must(t, o.Stop(gracefulStop))
+		test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+		test.Must(t, o.Stop(gracefulStop))
 		mustKubectl(t, "-n", "proffer-system", "delete", "admissionparams", "proffer-served-classes")
 		for name, by := range map[string]client.Client{"rome": p.rome, "Liqo": p.manager, "an admin": p.admin} {
 			test.Eventually(t, func() error {

@@ -10,6 +10,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 var (
@@ -21,7 +23,7 @@ var (
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	const root, page = "../..", "../../docs/architecture.md"
 	text, err := os.ReadFile(page)
-	must(t, err)
+	test.Must(t, err)
 	declared := declarations(t, root)
 	paths, names := 0, 0
 	for _, match := range quoted.FindAllStringSubmatch(string(text), -1) {
@@ -64,7 +66,7 @@ func declarations(t *testing.T, root string) map[string]bool {
 			}
 			return nil
 		})
-		must(t, err)
+		test.Must(t, err)
 	}
 	return all
 }

@@ -21,14 +21,14 @@ import (
 func installCRD(t *testing.T, file string) {
 	t.Helper()
 	objects, err := controlplane.ReadObjects(file)
-	must(t, err)
+	test.Must(t, err)
 	for _, u := range objects {
-		must(t, cluster.client.Create(t.Context(), u))
+		test.Must(t, cluster.client.Create(t.Context(), u))
 		t.Cleanup(func() { deleteCRD(t, u) })
 	}
 	for _, u := range objects {
 		var crd apiextensionsv1.CustomResourceDefinition
-		must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd))
+		test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd))
 		for _, v := range crd.Spec.Versions {
 			if v.Served {
 				awaitServed(t, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind})

@@ -28,6 +28,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 // The messages of the guard.
@@ -101,11 +103,11 @@ func setLongestRequest(t *testing.T) func(*authv1beta1.ResourceSlice) {
 func TestTheCSRGuardAcceptsTheRequestsOfLiqo(t *testing.T) {
 	newSigningPeering(t)
 	rsaKey, err := rsa.GenerateKey(rand.Reader, 2048)
-	must(t, err)
+	test.Must(t, err)
 	others := []crypto.PrivateKey{rsaKey}
 	for _, curve := range []elliptic.Curve{elliptic.P256(), elliptic.P384(), elliptic.P521()} {
 		key, err := ecdsa.GenerateKey(curve, rand.Reader)
-		must(t, err)
+		test.Must(t, err)
 		others = append(others, key)
 	}
 	accepted := 0
@@ -116,14 +118,14 @@ func TestTheCSRGuardAcceptsTheRequestsOfLiqo(t *testing.T) {
 		// The second group may write everything.
 		config.Impersonate = rest.ImpersonationConfig{UserName: id, Groups: []string{"liqo.io", "system:masters"}}
 		consumer, err := client.New(config, client.Options{Scheme: scheme.Scheme, Mapper: cluster.client.RESTMapper()})
-		must(t, err)
+		test.Must(t, err)
 		_, key, err := ed25519.GenerateKey(rand.Reader)
-		must(t, err)
+		test.Must(t, err)
 		for _, key := range []crypto.PrivateKey{key, others[length%len(others)]} {
 			ofControlPlane, err := authentication.GenerateCSRForControlPlane(key, corev1beta1.ClusterID(id))
-			must(t, err)
+			test.Must(t, err)
 			ofSlice, err := authentication.GenerateCSRForResourceSlice(key, slice)
-			must(t, err)
+			test.Must(t, err)
 			requesting := slice.DeepCopy()
 			requesting.Spec.CSR = ofSlice
 			for _, object := range []client.Object{
@@ -138,7 +140,7 @@ func TestTheCSRGuardAcceptsTheRequestsOfLiqo(t *testing.T) {
 	}
 	t.Logf("%d requests", accepted)
 	// Liqo v1.2 renews without a request.
-	must(t, as(t, "rome", "liqo.io", "system:masters").Create(t.Context(), renewOf("rome", "", nil), client.DryRunAll))
+	test.Must(t, as(t, "rome", "liqo.io", "system:masters").Create(t.Context(), renewOf("rome", "", nil), client.DryRunAll))
 }
 
 // TestTheCSRGuardSaysWhatIsWrong tries each kind of request that the guard prevents.
@@ -180,7 +182,7 @@ func TestTheCSRGuardSaysWhatIsWrong(t *testing.T) {
 			}
 		}
 	})
-	must(t, createSlice(t, p.rome, aSlice("requesting", "gold")))
+	test.Must(t, createSlice(t, p.rome, aSlice("requesting", "gold")))
 	for name, r := range refused {
 		want := refusal{metav1.StatusReasonInvalid, r.message}
 		if err := want.of(edit(t, p.rome, "requesting", setRequest(r.csr))); err != nil {
@@ -192,8 +194,8 @@ func TestTheCSRGuardSaysWhatIsWrong(t *testing.T) {
 			}
 		}
 	}
-	must(t, edit(t, p.rome, "requesting", setRequest(good)))
-	must(t, edit(t, p.rome, "requesting", setRequest("")))
+	test.Must(t, edit(t, p.rome, "requesting", setRequest(good)))
+	test.Must(t, edit(t, p.rome, "requesting", setRequest("")))
 
 	t.Run("renewals of other identities", func(t *testing.T) {
 		for name, sets := range map[string][][]attribute{
@@ -236,7 +238,7 @@ func TestATenantWithAnOldRequestCanBeChanged(t *testing.T) {
 	old := tenantOf("rome", []byte(m.text(t, []attribute{own}, []attribute{admins}, []attribute{user})))
 	withoutGuards(t, p, func() { create(t, old) })
 	old.Labels = map[string]string{"milan.test/checked": "true"}
-	must(t, p.manager.Update(t.Context(), old))
+	test.Must(t, p.manager.Update(t.Context(), old))
 	changed := old.DeepCopy()
 	changed.Spec.CSR = []byte(m.text(t, []attribute{own, admins}, []attribute{user}))
 	want := refusal{metav1.StatusReasonInvalid, organizations}
@@ -244,7 +246,7 @@ func TestATenantWithAnOldRequestCanBeChanged(t *testing.T) {
 		t.Error(err)
 	}
 	changed.Spec.CSR = []byte(m.text(t, []attribute{own}, []attribute{user}))
-	must(t, p.manager.Update(t.Context(), changed))
+	test.Must(t, p.manager.Update(t.Context(), changed))
 }
 
 // liqoChecks calls a check of Liqo, and reports whether it panics.
@@ -297,7 +299,7 @@ func TestNoCertificateIsForMoreThanItsConsumer(t *testing.T) {
 	t.Logf("seed %d", seed)
 	m := newRequestMaker(t, mathrand.New(mathrand.NewPCG(seed, 0)))
 	publicKey, err := x509.MarshalPKIXPublicKey(m.key.Public())
-	must(t, err)
+	test.Must(t, err)
 	slice := aSlice("requesting", "gold")
 	type identity struct{ group, user string }
 	ofSlice := identity{"rome", authentication.CommonNameResourceSliceCSR(slice)}
@@ -337,10 +339,10 @@ func TestNoCertificateIsForMoreThanItsConsumer(t *testing.T) {
 			id := pick(m.random, k.identities)
 			encoded := m.hostile(t, id.group, id.user)
 			object, err := runtime.DefaultUnstructuredConverter.ToUnstructured(k.object)
-			must(t, err)
+			test.Must(t, err)
 			u := &unstructured.Unstructured{Object: object}
 			u.SetGroupVersionKind(authv1beta1.GroupVersion.WithKind(k.kind))
-			must(t, unstructured.SetNestedField(u.Object, encoded, "spec", "csr"))
+			test.Must(t, unstructured.SetNestedField(u.Object, encoded, "spec", "csr"))
 			refused := pick(m.random, k.by).Create(t.Context(), u, client.DryRunAll)
 			if refused != nil && (!apierrors.IsInvalid(refused) || strings.Contains(refused.Error(), "resulted in error")) {
 				t.Fatalf("%s: %v\n%s", k.kind, refused, encoded)

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // csrType is the type of the PEM block of a certificate signing request.
@@ -68,7 +70,7 @@ type requestMaker struct {
 func newRequestMaker(t *testing.T, random *mathrand.Rand) *requestMaker {
 	t.Helper()
 	_, key, err := ed25519.GenerateKey(rand.Reader)
-	must(t, err)
+	test.Must(t, err)
 	return &requestMaker{random: random, key: key}
 }
 
@@ -111,7 +113,7 @@ func (m *requestMaker) block(t *testing.T, subject []byte, alternativeNames ...s
 	t.Helper()
 	template := &x509.CertificateRequest{RawSubject: subject, DNSNames: alternativeNames}
 	block, err := x509.CreateCertificateRequest(rand.Reader, template, m.key)
-	must(t, err)
+	test.Must(t, err)
 	return block
 }
 

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 var (
@@ -59,9 +60,7 @@ func TestTheOrchestrationInTheDocsIsAccepted(t *testing.T) {
 func tryBlocks(t *testing.T, file, kind, namespace string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("../..", file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	n := 0
 	blocks := yamlBlock.FindAllStringSubmatch(string(text), -1)
 	for _, block := range indentedBlock.FindAllStringSubmatch(string(text), -1) {
@@ -77,9 +76,7 @@ func tryBlocks(t *testing.T, file, kind, namespace string) int {
 		if namespace != "" {
 			object = regexp.MustCompile(`(?m)^  namespace: .*$`).ReplaceAllString(object, "  namespace: "+namespace)
 		}
-		if err := os.WriteFile(manifest, []byte(object), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(manifest, []byte(object), 0o600))
 		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", manifest)
 	}
 	return n
@@ -90,15 +87,11 @@ var command = regexp.MustCompile(`(?m)^\$ make ([a-z-]+)|\x60make ([a-z-]+)`)
 // Each make target that the docs name exists.
 func TestTheMakeTargetsInTheDocsExist(t *testing.T) {
 	makefile, err := os.ReadFile("../../Makefile")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	n := 0
 	for _, file := range []string{"README.md", "CONTRIBUTING.md", "docs/install.md", "docs/versions.md"} {
 		text, err := os.ReadFile(filepath.Join("../..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for _, match := range command.FindAllStringSubmatch(string(text), -1) {
 			n++
 			if target := match[1] + match[2]; !strings.Contains(string(makefile), "\n"+target+":") {
@@ -120,9 +113,7 @@ func TestTheCommandsThatChangeLiqoNameItsVersion(t *testing.T) {
 	n := 0
 	for _, file := range []string{"README.md", "docs/install.md", "docs/slices.md", "docs/troubleshooting.md"} {
 		text, err := os.ReadFile(filepath.Join("../..", file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for line := range strings.SplitSeq(string(text), "\n") {
 			if !strings.Contains(line, "helm upgrade liqo") && !strings.Contains(line, "liqoctl install") {
 				continue
@@ -164,11 +155,11 @@ func anchors(text string) map[string]bool {
 // Each link of the docs leads to a file that exists, and to a heading in it.
 func TestTheLinksInTheDocsResolve(t *testing.T) {
 	pages, err := filepath.Glob("../../docs/*.md")
-	must(t, err)
+	test.Must(t, err)
 	n := 0
 	for _, page := range append(pages, "../../README.md", "../../SECURITY.md", "../../CONTRIBUTING.md", "../../CHANGELOG.md", "../../charts/proffer/README.md") {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		test.Must(t, err)
 		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
 			n++
 			target := page
@@ -195,7 +186,7 @@ func TestTheLinksInTheDocsResolve(t *testing.T) {
 // Each page links to the glossary, and none uses another word for a term of the glossary.
 func TestTheDocsKeepToTheGlossary(t *testing.T) {
 	glossary, err := os.ReadFile("../../docs/glossary.md")
-	must(t, err)
+	test.Must(t, err)
 	if n := strings.Count(string(glossary), "\n| "); n < 10 || n > 15 {
 		t.Errorf("the glossary has %d rows, want about ten", n)
 	}
@@ -203,10 +194,10 @@ func TestTheDocsKeepToTheGlossary(t *testing.T) {
 		`\b(remote|foreign|home|client|donor|lender|borrower|producer|supplier) clusters?\b|` +
 		`\b(lender|borrower|donor|guest)s?\b`)
 	pages, err := filepath.Glob("../../docs/*.md")
-	must(t, err)
+	test.Must(t, err)
 	for _, page := range append(pages, "../../README.md") {
 		text, err := os.ReadFile(page)
-		must(t, err)
+		test.Must(t, err)
 		if !strings.Contains(string(text), "glossary.md)") && !strings.HasSuffix(page, "glossary.md") {
 			t.Errorf("%s does not link to the glossary", page)
 		}
@@ -219,20 +210,20 @@ func TestTheDocsKeepToTheGlossary(t *testing.T) {
 // The table of versions names the versions that the tests use.
 func TestTheTableOfVersionsMatchesTheTests(t *testing.T) {
 	text, err := os.ReadFile("../../docs/install.md")
-	must(t, err)
+	test.Must(t, err)
 	row := regexp.MustCompile(`(?m)^\| tested with .*$`).FindString(string(text))
 	for file, version := range map[string]*regexp.Regexp{
 		"test/interop/go.mod": regexp.MustCompile(`github.com/liqotech/liqo (v0[0-9.]+)`),
 		"test/slices/go.mod":  regexp.MustCompile(`github.com/liqotech/liqo (v1[0-9.]+)`),
 	} {
 		mod, err := os.ReadFile(filepath.Join("../..", file))
-		must(t, err)
+		test.Must(t, err)
 		if found := version.FindStringSubmatch(string(mod)); found == nil || !strings.Contains(row, found[1]) {
 			t.Errorf("%s requires %v, which the row does not name: %s", file, found, row)
 		}
 	}
 	var server struct{ ServerVersion struct{ GitVersion string } }
-	must(t, json.Unmarshal([]byte(mustKubectl(t, "version", "-o", "json")), &server))
+	test.Must(t, json.Unmarshal([]byte(mustKubectl(t, "version", "-o", "json")), &server))
 	if v := strings.TrimPrefix(server.ServerVersion.GitVersion, "v"); v == "" ||
 		!strings.Contains(row, "kube-apiserver "+v) {
 		t.Errorf("the tests run on %s, which the row does not name: %s", v, row)

@@ -110,7 +110,7 @@ func TestTheGuardsAreEnforcedByDefault(t *testing.T) {
 			t.Errorf("no binding of %s has the action Deny", name)
 		}
 		var policy admissionv1.ValidatingAdmissionPolicy
-		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: name}, &policy))
+		test.Must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: name}, &policy))
 		want := "'liqo.io' in request.userInfo.groups"
 		if name == "proffer-csr-guard" {
 			want += " || request.resource.resource == 'tenants'"
@@ -132,7 +132,7 @@ var boundRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| (\d+) \|$`)
 // bounds.
 func TestTheBoundsInTheDocsAreThoseOfTheGuard(t *testing.T) {
 	text, err := os.ReadFile("../../docs/install.md")
-	must(t, err)
+	test.Must(t, err)
 	_, section, _ := strings.Cut(string(text), "### `slice-guard`\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	var documented, enforced []string
@@ -172,9 +172,9 @@ func TestAQuotaBoundsTheNumberOfSlices(t *testing.T) {
 		Hard: one,
 		Used: corev1.ResourceList{"count/resourceslices.authentication.liqo.io": resource.MustParse("0")},
 	}
-	must(t, cluster.client.Status().Update(t.Context(), quota))
+	test.Must(t, cluster.client.Status().Update(t.Context(), quota))
 	test.Eventually(t, func() error {
-		must(t, client.IgnoreAlreadyExists(createSlice(t, p.rome, aSlice("first", "gold"))))
+		test.Must(t, client.IgnoreAlreadyExists(createSlice(t, p.rome, aSlice("first", "gold"))))
 		exceeded := refusal{metav1.StatusReasonForbidden, "exceeded quota: slices"}
 		return exceeded.of(tryCreate(t, p.rome, aSlice("second", "gold")))
 	})

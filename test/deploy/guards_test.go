@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 // The messages of the guards.
@@ -151,15 +153,15 @@ func TestAConsumerCannotAbuseItsCopyOfASlice(t *testing.T) {
 	withoutGuards(t, p, func() { // Only the guard prevents this.
 		for name, a := range abuses {
 			s := aSlice("unguarded", "gold")
-			must(t, p.rome.Create(t.Context(), s))
+			test.Must(t, p.rome.Create(t.Context(), s))
 			if err := edit(t, p.rome, s.Name, a.change); err != nil {
 				t.Errorf("%s: rejected even without the guard: %v", name, err)
 			}
-			must(t, edit(t, p.admin, s.Name, setFinalizers()))
-			must(t, p.admin.Delete(t.Context(), s))
+			test.Must(t, edit(t, p.admin, s.Name, setFinalizers()))
+			test.Must(t, p.admin.Delete(t.Context(), s))
 		}
 	})
-	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+	test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 	for name, a := range abuses {
 		t.Run(name, func(t *testing.T) {
 			want := refusal{metav1.StatusReasonInvalid, a.refused}
@@ -195,7 +197,7 @@ func TestAConsumerCannotAbuseItsCopyOfASlice(t *testing.T) {
 func TestASliceWithinTheBoundsIsAccepted(t *testing.T) {
 	p := newPeering(t)
 	s := aSlice("s", "gold")
-	must(t, createSlice(t, p.rome, s))
+	test.Must(t, createSlice(t, p.rome, s))
 	used := 0
 	for k, v := range s.Annotations {
 		used += len(k) + len(v)
@@ -226,17 +228,17 @@ func TestASliceWithinTheBoundsIsAccepted(t *testing.T) {
 		if err := errors.Join(tryCreate(t, p.rome, fresh), edit(t, p.rome, "s", change)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		must(t, edit(t, p.rome, "s", func(s *authv1beta1.ResourceSlice) {
+		test.Must(t, edit(t, p.rome, "s", func(s *authv1beta1.ResourceSlice) {
 			clean := aSlice("s", "gold")
 			s.Labels, s.Annotations, s.Spec = clean.Labels, clean.Annotations, clean.Spec
 		}))
 	}
 	t.Run("additions of the provider's admin", func(t *testing.T) {
-		must(t, edit(t, p.admin, "s", setLabels(70)))
-		must(t, edit(t, p.admin, "s", setAnnotations(bulk(70, 1000))))
-		must(t, edit(t, p.admin, "s", setFinalizers("milan.test/backup")))
-		must(t, edit(t, p.admin, "s", setOwner("ConfigMap")))
-		must(t, edit(t, p.rome, "s", requestCPU("3")))
+		test.Must(t, edit(t, p.admin, "s", setLabels(70)))
+		test.Must(t, edit(t, p.admin, "s", setAnnotations(bulk(70, 1000))))
+		test.Must(t, edit(t, p.admin, "s", setFinalizers("milan.test/backup")))
+		test.Must(t, edit(t, p.admin, "s", setOwner("ConfigMap")))
+		test.Must(t, edit(t, p.rome, "s", requestCPU("3")))
 		for name, a := range map[string]abuse{
 			"one more label":      {change: setLabels(71), refused: "more than 64 labels"},
 			"one more annotation": {change: setAnnotations(map[string]string{"more": ""}), refused: "more than 64 annotations"},
@@ -251,7 +253,7 @@ func TestASliceWithinTheBoundsIsAccepted(t *testing.T) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		must(t, edit(t, p.admin, "s", setFinalizers()))
+		test.Must(t, edit(t, p.admin, "s", setFinalizers()))
 	})
 }
 
@@ -264,19 +266,19 @@ func TestAConsumerCannotChangeASliceOfTheProvider(t *testing.T) {
 	}
 	own.Spec.ConsumerClusterID = new(corev1beta1.ClusterID("provider"))
 	own.Finalizers = []string{"crdreplicator.liqo.io/resource"}
-	must(t, createSlice(t, p.admin, own))
+	test.Must(t, createSlice(t, p.admin, own))
 	takeOver := func(s *authv1beta1.ResourceSlice) { s.Labels, s.Spec = aSlice("", "").Labels, aSlice("", "gold").Spec }
 	if err := (refusal{metav1.StatusReasonInvalid, ownSlice}).of(edit(t, p.rome, own.Name, takeOver)); err != nil {
 		t.Error(err)
 	}
-	must(t, edit(t, p.manager, own.Name, requestCPU("3")))
-	must(t, edit(t, p.manager, own.Name, setFinalizers()))
+	test.Must(t, edit(t, p.manager, own.Name, requestCPU("3")))
+	test.Must(t, edit(t, p.manager, own.Name, setFinalizers()))
 }
 
 // A consumer cannot choose a propagation policy that keeps the objects which a slice owns.
 func TestASliceCannotBeDeletedWithoutItsQuota(t *testing.T) {
 	p := newPeering(t)
-	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+	test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 	want := refusal{metav1.StatusReasonInvalid, background}
 	refused := map[string]client.DeleteOption{
 		"orphan":     client.PropagationPolicy(metav1.DeletePropagationOrphan),
@@ -297,20 +299,20 @@ func TestASliceCannotBeDeletedWithoutItsQuota(t *testing.T) {
 		client.PropagationPolicy(metav1.DeletePropagationOrphan))); err != nil {
 		t.Errorf("all slices in one request: %v", err)
 	}
-	must(t, p.rome.Delete(t.Context(), aSlice("s", "")))
-	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
-	must(t, p.rome.Delete(t.Context(), aSlice("s", ""), client.PropagationPolicy(metav1.DeletePropagationBackground)))
-	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
-	must(t, p.rome.DeleteAllOf(t.Context(), aSlice("", ""), all))
+	test.Must(t, p.rome.Delete(t.Context(), aSlice("s", "")))
+	test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+	test.Must(t, p.rome.Delete(t.Context(), aSlice("s", ""), client.PropagationPolicy(metav1.DeletePropagationBackground)))
+	test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+	test.Must(t, p.rome.DeleteAllOf(t.Context(), aSlice("", ""), all))
 	// The name is free again: the slice is completely gone.
-	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+	test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 }
 
 // Managed fields and generateName count towards the size of an object too, and the consumer can set
 // them.
 func TestTheMetadataOfASliceIsBounded(t *testing.T) {
 	p := newPeering(t)
-	must(t, createSlice(t, p.rome, aSlice("s", "gold")))
+	test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 	long := strings.Repeat("x", 140_000)
 	paddings := map[string]struct {
 		change  func(*authv1beta1.ResourceSlice)
@@ -334,11 +336,11 @@ func TestTheMetadataOfASliceIsBounded(t *testing.T) {
 	}
 	withoutGuards(t, p, func() { // The API server itself accepts all of them.
 		for name, padding := range paddings {
-			must(t, p.rome.Create(t.Context(), aSlice("unguarded", "gold")))
+			test.Must(t, p.rome.Create(t.Context(), aSlice("unguarded", "gold")))
 			if err := edit(t, p.rome, "unguarded", padding.change); err != nil {
 				t.Errorf("%s: rejected even without the guard: %v", name, err)
 			}
-			must(t, p.admin.Delete(t.Context(), aSlice("unguarded", "")))
+			test.Must(t, p.admin.Delete(t.Context(), aSlice("unguarded", "")))
 		}
 	})
 	for name, padding := range paddings {
@@ -359,20 +361,20 @@ func TestTheMetadataOfASliceIsBounded(t *testing.T) {
 		if err := want.of(err); err != nil {
 			t.Error(err)
 		}
-		must(t, edit(t, p.rome, "s", requestCPU("3")))
+		test.Must(t, edit(t, p.rome, "s", requestCPU("3")))
 	})
 	t.Run("a slice with every field set", func(t *testing.T) {
-		must(t, edit(t, p.admin, "s", setFinalizers("milan.test/backup")))
-		must(t, edit(t, p.admin, "s", setOwner("ConfigMap")))
-		must(t, editStatus(t, p.manager, "s", func(s *authv1beta1.ResourceSlice) {
+		test.Must(t, edit(t, p.admin, "s", setFinalizers("milan.test/backup")))
+		test.Must(t, edit(t, p.admin, "s", setOwner("ConfigMap")))
+		test.Must(t, editStatus(t, p.manager, "s", func(s *authv1beta1.ResourceSlice) {
 			accept(s)
 			s.Status.NodeLabels, s.Status.NodeSelector = map[string]string{"a": "b"}, map[string]string{"a": "b"}
 			s.Status.StorageClasses = []corev1beta1.StorageType{{StorageClassName: "fast", Default: true}}
 			s.Status.AuthParams = &authv1beta1.AuthParams{SignedCRT: []byte("x"),
 				AwsConfig: &authv1beta1.AwsConfig{AwsRegion: "x"}}
 		}))
-		must(t, edit(t, p.rome, "s", requestCPU("4")))
-		must(t, edit(t, p.admin, "s", setFinalizers()))
+		test.Must(t, edit(t, p.rome, "s", requestCPU("4")))
+		test.Must(t, edit(t, p.admin, "s", setFinalizers()))
 	})
 }
 

@@ -19,6 +19,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -99,8 +100,6 @@ func kubectl(ctx context.Context, args ...string) (string, error) {
 func mustKubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := kubectl(t.Context(), args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return out
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 const anImage = "registry.example.com/proffer:v0.1.0"
@@ -34,9 +35,9 @@ func newMakefile(t *testing.T, flags map[string][]string) *makefile {
 		kubectl:    filepath.Join(dir, "kubectl"),
 		calls:      filepath.Join(dir, "calls"),
 	}
-	must(t, c.WriteKubeconfig(m.kubeconfig))
+	test.Must(t, c.WriteKubeconfig(m.kubeconfig))
 	script := fmt.Sprintf("#!/bin/sh\necho \"$@\" >>%s\nexec %s \"$@\"\n", m.calls, filepath.Join(c.Assets, "kubectl"))
-	must(t, os.WriteFile(m.kubectl, []byte(script), 0o700))
+	test.Must(t, os.WriteFile(m.kubectl, []byte(script), 0o700))
 	return m
 }
 
@@ -168,7 +169,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		m.mustKubectl(t, "delete", "-f", "testdata/liqo-deployment.yaml")
 	})
 	t.Run("undeploy keeps policies and grants, and deletes the operator first", func(t *testing.T) {
-		must(t, os.WriteFile(m.calls, nil, 0o600))
+		test.Must(t, os.WriteFile(m.calls, nil, 0o600))
 		out := m.mustMake(t, "undeploy")
 		want := append([]string{"Namespace/" + namespace}, crds...)
 		slices.Sort(want)
@@ -184,7 +185,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 			t.Errorf("the output lacks %q:\n%s", kept, out)
 		}
 		calls, err := os.ReadFile(m.calls)
-		must(t, err)
+		test.Must(t, err)
 		order := regexp.MustCompile(`(?s)delete deployment proffer.* wait --for=delete pod ` +
 			`.*delete validatingadmissionpolicybinding.*delete -k`)
 		if !order.Match(calls) {
@@ -210,13 +211,13 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 func (m *makefile) testAccounting(t *testing.T, with []string) {
 	deploy := []string{"deploy", "IMG=" + anImage, "KUBECONFIG=" + m.kubeconfig, "COMPONENTS=" + strings.Join(with, " ") + " accounting"}
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	must(t, os.WriteFile(file, []byte(exampleConfiguration(t)), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(exampleConfiguration(t)), 0o600))
 	m.mustRefuse(t, "CONFIG="+file+" has no effect without the component accounting", "deploy", "IMG="+anImage, "KUBECONFIG="+m.kubeconfig, "CONFIG="+file)
 	m.mustRefuse(t, "copy config/components/accounting/config.yaml, set clusterID, and write CONFIG=file", deploy...)
 	m.mustRefuse(t, "CONFIG=/nowhere is not a file", append(deploy, "CONFIG=/nowhere")...)
 	deploy = append(deploy, "CONFIG="+file)
 	m.mustRefuse(t, "has no clusterID: write the ID of this cluster in Liqo", deploy...)
-	must(t, os.WriteFile(file, []byte(newConfiguration(t, "PostgreSQL")), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(newConfiguration(t, "PostgreSQL")), 0o600))
 	m.mustRefuse(t, "namespace "+namespace+" has no Secret proffer-database with the key dsn", deploy...)
 	m.mustKubectl(t, "-n", namespace, "create", "secret", "generic", "proffer-database", "--from-literal=dsn=postgres://")
 	m.mustMake(t, deploy...)
@@ -270,7 +271,7 @@ func TestMakeUndeploysWithoutAdmissionPolicies(t *testing.T) {
 		"disable-admission-plugins": {"ValidatingAdmissionPolicy"},
 	})
 	older, err := filepath.Glob(config + "/components/kubernetes-1.2*")
-	must(t, err)
+	test.Must(t, err)
 	component := "COMPONENTS=" + filepath.Base(older[0])
 	m.mustRefuse(t, "write "+component, "deploy", "IMG="+anImage, "KUBECONFIG="+m.kubeconfig)
 	m.mustMake(t, "deploy", "IMG="+anImage, component)
@@ -287,7 +288,7 @@ func TestTheInstallerIsWhatDeployApplies(t *testing.T) {
 	m := &makefile{kubectl: cluster.kubectl}
 	installer := filepath.Join(t.TempDir(), "dist", "install.yaml")
 	file := filepath.Join(t.TempDir(), "config.yaml")
-	must(t, os.WriteFile(file, []byte(newConfiguration(t, "PostgreSQL")), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(newConfiguration(t, "PostgreSQL")), 0o600))
 	out, err := m.run(t, "build-installer", "IMG="+anImage, "NAMESPACE=other", "COMPONENTS=flat networkpolicy accounting",
 		"CONFIG="+file, "INSTALLER="+installer)
 	if err != nil {
@@ -302,10 +303,10 @@ func TestTheInstallerIsWhatDeployApplies(t *testing.T) {
 namespace: other
 images: [{name: controller, newName: registry.example.com/proffer, newTag: v0.1.0}]
 `, "flat", "networkpolicy", "accounting")
-	must(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(newConfiguration(t, "PostgreSQL")), 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(newConfiguration(t, "PostgreSQL")), 0o600))
 	want := mustKubectl(t, "kustomize", dir)
 	got, err := os.ReadFile(installer)
-	must(t, err)
+	test.Must(t, err)
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("the file differs from the overlay (-want +got):\n%s", diff)
 	}

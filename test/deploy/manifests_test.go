@@ -23,6 +23,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test"
 )
 
 // gracefulStop is how long the operator may take to end after SIGTERM.
@@ -298,7 +300,7 @@ func TestTheDashboardIsAConfigMapThatGrafanaImports(t *testing.T) {
 		t.Errorf("the label grafana_dashboard is %q, want 1", got)
 	}
 	file, err := os.ReadFile(config + "/components/dashboard/proffer.json")
-	must(t, err)
+	test.Must(t, err)
 	if diff := cmp.Diff(map[string]string{"proffer.json": string(file)}, m.Data); diff != "" {
 		t.Errorf("the data differ from the file (-want +got):\n%s", diff)
 	}
@@ -333,9 +335,7 @@ func TestTheImageIsSetByAnOverlay(t *testing.T) {
 
 func get[T client.Object](t *testing.T, name string, into T) {
 	t.Helper()
-	if err := cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, cluster.client.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: name}, into))
 }
 
 // remove deletes the object at the end of the test.

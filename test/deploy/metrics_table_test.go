@@ -11,13 +11,15 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/test"
 )
 
 // TestTheTableOfMetricsIsComplete compares the table in docs/install.md with the metrics in the
 // code.
 func TestTheTableOfMetricsIsComplete(t *testing.T) {
 	text, err := os.ReadFile("../../docs/install.md")
-	must(t, err)
+	test.Must(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## What to watch\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	documented := map[string]bool{}
@@ -40,7 +42,7 @@ func metricsInTheCode(t *testing.T) []string {
 	t.Helper()
 	metric := regexp.MustCompile(`(?:\bName:\s*|\b(?:NewDesc|counter|gauge)\(\s*)"(proffer_[a-z_]+)"`)
 	names := map[string]bool{}
-	must(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
+	test.Must(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err

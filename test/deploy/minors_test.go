@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // withoutAdmissionPolicies is the component for Kubernetes before 1.30.
@@ -47,9 +48,7 @@ func check(t *testing.T, minor uint, manifests string) ([]string, error) {
 func problemsOn(t *testing.T, minor uint, overlay string) []string {
 	t.Helper()
 	problems, err := check(t, minor, renderText(t, overlay))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return problems
 }
 
@@ -83,9 +82,7 @@ func TestEveryKubernetesAcceptsTheManifests(t *testing.T) {
 		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
 			file := minorFile(minor)
 			text, err := os.ReadFile(filepath.Join("..", "kubernetes", file))
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if want := fmt.Sprintf("k8s.io/apiextensions-apiserver v0.%d.", minor); !strings.Contains(string(text), want) {
 				t.Fatalf("%s does not require %s", file, want)
 			}
@@ -156,9 +153,7 @@ func TestTheCodeOfAMinorVersionFindsEachKindOfProblem(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			problems, err := check(t, 25, tc.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if got := strings.Join(problems, "\n"); (got == "") != (tc.want == "") || !strings.Contains(got, tc.want) {
 				t.Errorf("got %q, want %q", got, tc.want)
 			}

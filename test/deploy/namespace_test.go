@@ -27,7 +27,7 @@ func TestAnOverlayCanChooseTheNamespace(t *testing.T) {
 				u.SetNamespace("")
 			}
 			y, err := u.MarshalJSON()
-			must(t, err)
+			test.Must(t, err)
 			b.Write(y)
 		}
 		return b.String()
@@ -67,7 +67,7 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 	authenticate(t, p, "s")
 	awaitGranted(t, p, "s", 4)
 	var grants v1alpha1.GrantList
-	must(t, cluster.client.List(t.Context(), &grants))
+	test.Must(t, cluster.client.List(t.Context(), &grants))
 	if len(grants.Items) != 1 || grants.Items[0].Namespace != other {
 		t.Errorf("the grants are %+v, want one in %s", grants.Items, other)
 	}

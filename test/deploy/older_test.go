@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // writeFixed writes a policy with fixed amounts to a file and returns its path.
@@ -16,9 +17,7 @@ func writeFixed(t *testing.T, name, amounts string) string {
 	file := filepath.Join(t.TempDir(), name+".yaml")
 	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\n"+
 		"spec: {class: %s, offer: {fixed: {%s}}}\n", name, name, amounts)
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }
 

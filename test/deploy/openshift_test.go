@@ -12,6 +12,8 @@ import (
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/test"
 )
 
 // The annotations of a namespace of OpenShift allow these users, and the first of them as group.
@@ -33,7 +35,7 @@ func admitRestrictedV2(t *testing.T, pod *corev1.PodSpec) (problems []string) {
 	}
 	for _, v := range pod.Volumes {
 		text, err := yaml.Marshal(v.VolumeSource)
-		must(t, err)
+		test.Must(t, err)
 		if kind, _, _ := strings.Cut(string(text), ":"); !slices.Contains(sccVolumes, kind) {
 			refuse("volume %s of kind %s", v.Name, kind)
 		}
@@ -168,13 +170,13 @@ func requireRefusedForIDs(t *testing.T, pod *corev1.PodSpec) {
 
 func TestRestrictedV2StartsTheExampleWithTheComponent(t *testing.T) {
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	test.Must(t, err)
 	root, err := filepath.Abs("../..")
-	must(t, err)
+	test.Must(t, err)
 	up, err := filepath.Rel(dir, root)
-	must(t, err)
+	test.Must(t, err)
 	text := fmt.Sprintf("resources: [%[1]s/examples/custom-operator/deploy]\ncomponents: [%[1]s/config/components/openshift]\n", up)
-	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	requireOpenShift(t, &deployment(t, renderAt(t, dir)).Spec.Template.Spec)
 }
 
@@ -185,14 +187,14 @@ var (
 
 func TestRestrictedV2StartsTheJobOfTheDocsWithoutItsIDs(t *testing.T) {
 	page, err := os.ReadFile("../../docs/install.md")
-	must(t, err)
+	test.Must(t, err)
 	block := jobBlock.FindStringSubmatch(string(page))
 	if block == nil {
 		t.Fatal("docs/install.md has no migrate.yaml")
 	}
 	jobOf := func(text string) *corev1.PodSpec {
 		job := &batchv1.Job{}
-		must(t, yaml.UnmarshalStrict([]byte(text), job))
+		test.Must(t, yaml.UnmarshalStrict([]byte(text), job))
 		return &job.Spec.Template.Spec
 	}
 	requireRefusedForIDs(t, jobOf(block[1]))

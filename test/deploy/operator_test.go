@@ -114,7 +114,7 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 		if ptr.Deref(lease.Spec.HolderIdentity, "") == "" {
 			t.Error("the lease has no holder")
 		}
-		must(t, o.Stop(gracefulStop))
+		test.Must(t, o.Stop(gracefulStop))
 		if holder := ptr.Deref(leaderLease(t).Spec.HolderIdentity, ""); holder != "" {
 			t.Errorf("%q still holds the lease: the next leader would have to wait until it expires", holder)
 		}
@@ -317,9 +317,7 @@ func awaitReady(t *testing.T, name string) {
 func leaderLease(t *testing.T) *coordinationv1.Lease {
 	t.Helper()
 	var leases coordinationv1.LeaseList
-	if err := cluster.client.List(t.Context(), &leases, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, cluster.client.List(t.Context(), &leases, client.InNamespace(namespace)))
 	if len(leases.Items) != 1 {
 		t.Fatalf("there are %d leases in %s, want 1", len(leases.Items), namespace)
 	}

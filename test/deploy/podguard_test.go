@@ -45,9 +45,9 @@ type offloading struct {
 // and zone=a of the pods of one slice.
 func newOffloading(t *testing.T) *offloading {
 	t.Helper()
-	must(t, offloadingv1beta1.AddToScheme(scheme.Scheme))
+	test.Must(t, offloadingv1beta1.AddToScheme(scheme.Scheme))
 	liqoCRD(t, "offloading.liqo.io_shadowpods.yaml")
-	must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+	test.Must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
 		Name: offloadedNamespace, Labels: map[string]string{"liqo.io/remote-cluster-id": "rome"},
 		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": tenantNamespace + "/provider"},
 	}})))
@@ -91,13 +91,13 @@ func writeParams(t *testing.T, name string, entries map[string]string) {
 	t.Helper()
 	list := v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
 	if err := cluster.client.Get(t.Context(), client.ObjectKeyFromObject(&list), &list); err != nil {
-		must(t, client.IgnoreNotFound(err))
+		test.Must(t, client.IgnoreNotFound(err))
 		list.Data = entries
-		must(t, cluster.client.Create(t.Context(), &list))
+		test.Must(t, cluster.client.Create(t.Context(), &list))
 		return
 	}
 	list.Data = entries
-	must(t, cluster.client.Update(t.Context(), &list))
+	test.Must(t, cluster.client.Update(t.Context(), &list))
 }
 
 func setPodSecurity(t *testing.T, level string) {
@@ -251,8 +251,8 @@ var misplacements = map[string]struct {
 
 func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 	o := newOffloading(t)
-	must(t, o.send(t, o.placed))
-	must(t, o.send(t, o.free, setPlace(nil)))
+	test.Must(t, o.send(t, o.placed))
+	test.Must(t, o.send(t, o.free, setPlace(nil)))
 
 	for name, m := range misplacements {
 		refused := refusal{metav1.StatusReasonInvalid, m.refused}
@@ -274,8 +274,8 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		}
 	}
 	t.Run("other fields and other places", func(t *testing.T) {
-		must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": "gold", "zone": "a", "disk": "ssd"})))
-		must(t, o.send(t, o.placed, tolerate(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists})))
+		test.Must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": "gold", "zone": "a", "disk": "ssd"})))
+		test.Must(t, o.send(t, o.placed, tolerate(corev1.Toleration{Key: "gpu", Operator: corev1.TolerationOpExists})))
 	})
 	t.Run("pods that Liqo's Quota counts as Kubernetes does", func(t *testing.T) {
 		for name, change := range map[string]func(*offloadingv1beta1.ShadowPod){
@@ -310,13 +310,13 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 	})
 	t.Run("a slice in groups of its choice is still the slice", func(t *testing.T) {
 		by := as(t, placedUser, "rome", "liqo.io", "system:serviceaccounts:liqo")
-		must(t, refusal{metav1.StatusReasonInvalid, "lacks pool=gold"}.of(o.send(t, by, setPlace(nil))))
+		test.Must(t, refusal{metav1.StatusReasonInvalid, "lacks pool=gold"}.of(o.send(t, by, setPlace(nil))))
 	})
 	t.Run("a label without a value", func(t *testing.T) {
 		o.list(t, map[string]string{placedUser: "pool="})
 		refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=:"}
 		test.Eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(nil))) })
-		must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": ""})))
+		test.Must(t, o.send(t, o.placed, setPlace(map[string]string{"pool": ""})))
 	})
 	t.Run("a full list", func(t *testing.T) {
 		full := map[string]string{placedUser: "pool=gold"}
@@ -327,8 +327,8 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold:"}
 		test.Eventually(t, func() error { return refused.of(o.send(t, o.placed, setPlace(map[string]string{"pool": ""}))) })
 		began := time.Now()
-		must(t, o.send(t, o.placed))
-		must(t, o.send(t, o.free, setPlace(nil)))
+		test.Must(t, o.send(t, o.placed))
+		test.Must(t, o.send(t, o.free, setPlace(nil)))
 		t.Logf("two ShadowPods are checked in %s", time.Since(began))
 	})
 	t.Run("a list that somebody has replaced", func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 			metav1.StatusReasonInvalid, "your cluster has more ResourceSlices than this cluster keeps the placement of: delete some",
 		}
 		test.Eventually(t, func() error { return refused.of(o.send(t, o.free)) })
-		must(t, o.send(t, o.placed))
+		test.Must(t, o.send(t, o.placed))
 		o.list(t, map[string]string{placedUser: "pool=gold", "_oslo": ""})
 		test.Eventually(t, func() error { return o.send(t, o.free) })
 	})
@@ -359,7 +359,7 @@ func TestEveryWayOfWritingAShadowPodIsGuarded(t *testing.T) {
 	o := newOffloading(t)
 	refused := refusal{metav1.StatusReasonInvalid, "spec.pod.nodeName is not for consumers"}
 	pod := aShadowPod("running")
-	must(t, o.placed.Create(t.Context(), pod))
+	test.Must(t, o.placed.Create(t.Context(), pod))
 	remove(t, pod)
 	const named = `{"spec":{"pod":{"nodeName":"node-1"}}}`
 	const whole = `{"apiVersion":"offloading.liqo.io/v1beta1","kind":"ShadowPod","metadata":{"name":"%s"},"spec":{"pod":{"nodeName":"node-1","containers":[{"name":"c"}]}}}`
@@ -396,20 +396,20 @@ func TestEveryWayOfWritingAShadowPodIsGuarded(t *testing.T) {
 		}
 	}
 	t.Run("the status is not a way", func(t *testing.T) {
-		must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+		test.Must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 		changed := pod.DeepCopy()
 		changed.Spec.Pod.NodeName, changed.Labels = "node-1", map[string]string{"liqo.io/shadowPod": "true"}
 		changed.Status.Phase = corev1.PodRunning
-		must(t, o.admin.Status().Update(t.Context(), changed))
-		must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+		test.Must(t, o.admin.Status().Update(t.Context(), changed))
+		test.Must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 		if pod.Spec.Pod.NodeName != "" || pod.Labels["app"] != "web" || pod.Status.Phase != corev1.PodRunning {
 			t.Errorf("a write of the status changed %+v %+v", pod.Labels, pod.Spec)
 		}
 	})
 	t.Run("a toleration that is added later", func(t *testing.T) {
-		must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+		test.Must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 		tolerate(corev1.Toleration{Operator: corev1.TolerationOpExists})(pod)
-		must(t, refusal{metav1.StatusReasonInvalid, "a toleration without a key"}.of(o.placed.Update(t.Context(), pod)))
+		test.Must(t, refusal{metav1.StatusReasonInvalid, "a toleration without a key"}.of(o.placed.Update(t.Context(), pod)))
 	})
 }
 
@@ -422,20 +422,20 @@ func TestAPodFromBeforeKeepsItsSpec(t *testing.T) {
 		m.change(old)
 		old.Labels = labels // The label is refused in any case.
 	}
-	must(t, as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters").Create(t.Context(), old))
+	test.Must(t, as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters").Create(t.Context(), old))
 	remove(t, old)
 	setPodSecurity(t, "privileged")
 	old.Labels["version"] = "2"
 	old.Annotations = map[string]string{"a": "b"}
-	must(t, o.placed.Update(t.Context(), old))
+	test.Must(t, o.placed.Update(t.Context(), old))
 	old.Spec.Pod.Containers[0].Image = "registry.example.com/web:2"
 	if err := o.placed.Update(t.Context(), old); err == nil {
 		t.Error("a change of the spec is accepted")
 	}
 	old.Spec.Pod.Containers[0].Image = "registry.example.com/web"
 	old.Labels["liqo.io/shadowPod"] = "true"
-	must(t, refusal{metav1.StatusReasonInvalid, "the label liqo.io/shadowPod"}.of(o.placed.Update(t.Context(), old)))
-	must(t, o.placed.Delete(t.Context(), old))
+	test.Must(t, refusal{metav1.StatusReasonInvalid, "the label liqo.io/shadowPod"}.of(o.placed.Update(t.Context(), old)))
+	test.Must(t, o.placed.Delete(t.Context(), old))
 }
 
 func TestPodsWaitForThePodSecurityOfTheirNamespace(t *testing.T) {
@@ -471,15 +471,15 @@ func TestAShadowPodIsDeletedOnceAndWithItsPod(t *testing.T) {
 	const finalizer = "example.com/stay"
 	stays := func(p *offloadingv1beta1.ShadowPod) { p.Finalizers = append(p.Finalizers, finalizer) }
 	kept := refusal{metav1.StatusReasonInvalid, "a ShadowPod with a finalizer outlives its place in Liqo's Quota: leave metadata.finalizers as it is"}
-	must(t, kept.of(o.send(t, o.placed, stays)))
-	must(t, kept.of(o.send(t, o.free, stays)))
+	test.Must(t, kept.of(o.send(t, o.placed, stays)))
+	test.Must(t, kept.of(o.send(t, o.free, stays)))
 
 	pod := aShadowPod("deleted")
-	must(t, o.placed.Create(t.Context(), pod))
+	test.Must(t, o.placed.Create(t.Context(), pod))
 	remove(t, pod)
 	changed := pod.DeepCopy()
 	stays(changed)
-	must(t, kept.of(o.placed.Update(t.Context(), changed)))
+	test.Must(t, kept.of(o.placed.Update(t.Context(), changed)))
 
 	together := refusal{metav1.StatusReasonInvalid, "a ShadowPod is deleted together with its Pod: use the propagation policy Background, which is the default"}
 	for name, by := range map[string]client.Client{
@@ -495,24 +495,24 @@ func TestAShadowPodIsDeletedOnceAndWithItsPod(t *testing.T) {
 			})
 		}
 		orphan := &client.DeleteOptions{Raw: &metav1.DeleteOptions{OrphanDependents: new(true)}} //nolint:staticcheck // Consumers can use it.
-		must(t, together.of(by.Delete(t.Context(), pod, client.DryRunAll, orphan)))
-		must(t, by.Delete(t.Context(), pod, client.DryRunAll))
-		must(t, by.Delete(t.Context(), pod, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationBackground)))
+		test.Must(t, together.of(by.Delete(t.Context(), pod, client.DryRunAll, orphan)))
+		test.Must(t, by.Delete(t.Context(), pod, client.DryRunAll))
+		test.Must(t, by.Delete(t.Context(), pod, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationBackground)))
 	}
-	must(t, collector.Delete(t.Context(), pod, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationForeground)))
+	test.Must(t, collector.Delete(t.Context(), pod, client.DryRunAll, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 
 	// This cluster's own controllers may have reasons to keep one.
-	must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+	test.Must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 	stays(pod)
-	must(t, liqo.Update(t.Context(), pod))
+	test.Must(t, liqo.Update(t.Context(), pod))
 	pod.Labels["version"] = "2"
-	must(t, o.placed.Update(t.Context(), pod))
-	must(t, o.placed.Delete(t.Context(), pod))
-	must(t, refusal{metav1.StatusReasonInvalid, "the ShadowPod is being deleted already"}.of(o.placed.Delete(t.Context(), pod)))
-	must(t, liqo.Delete(t.Context(), pod))
-	must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
+	test.Must(t, o.placed.Update(t.Context(), pod))
+	test.Must(t, o.placed.Delete(t.Context(), pod))
+	test.Must(t, refusal{metav1.StatusReasonInvalid, "the ShadowPod is being deleted already"}.of(o.placed.Delete(t.Context(), pod)))
+	test.Must(t, liqo.Delete(t.Context(), pod))
+	test.Must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(pod), pod))
 	pod.Finalizers = nil
-	must(t, liqo.Update(t.Context(), pod))
+	test.Must(t, liqo.Update(t.Context(), pod))
 }
 
 // The API server adds the overhead of a RuntimeClass to the Pod.
@@ -534,7 +534,7 @@ func TestThePodsOfConsumersHaveNoOverhead(t *testing.T) {
 	refused := refusal{metav1.StatusReasonInvalid, "the overhead of the RuntimeClass is not counted in Liqo's Quota: leave out spec.runtimeClassName, or use one without overhead"}
 	test.Eventually(t, func() error { return refused.of(send("deploy-test-large", fromLiqo)) })
 	test.Eventually(t, func() error { return send("deploy-test-none", fromLiqo) })
-	must(t, send("deploy-test-large", nil))
+	test.Must(t, send("deploy-test-large", nil))
 }
 
 // Liqo's own controllers write the status, and the garbage collector finalizers.
@@ -553,7 +553,7 @@ func TestThePodGuardDoesNotRestrictThisCluster(t *testing.T) {
 	}
 	t.Run("without the list nobody can send pods, and Liqo still writes their status", func(t *testing.T) {
 		pod := aShadowPod("running")
-		must(t, o.placed.Create(t.Context(), pod))
+		test.Must(t, o.placed.Create(t.Context(), pod))
 		remove(t, pod)
 		mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
 		for name, by := range map[string]client.Client{"with placement": o.placed, "without": o.free, "an admin": o.admin} {
@@ -565,8 +565,8 @@ func TestThePodGuardDoesNotRestrictThisCluster(t *testing.T) {
 			})
 		}
 		pod.Status.Phase = corev1.PodRunning
-		must(t, as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters").Status().Update(t.Context(), pod))
-		must(t, o.placed.Delete(t.Context(), pod))
+		test.Must(t, as(t, "system:serviceaccount:liqo:liqo-controller-manager", "system:masters").Status().Update(t.Context(), pod))
+		test.Must(t, o.placed.Delete(t.Context(), pod))
 	})
 }
 
@@ -616,7 +616,7 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 	gone := func() { mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements") }
 	restart := func(lose func(), without, with func() error) {
 		t.Helper()
-		must(t, running.Stop(gracefulStop))
+		test.Must(t, running.Stop(gracefulStop))
 		stop := o.watchTheGate(t)
 		defer stop()
 		lose()
@@ -629,16 +629,16 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 	restart(gone, func() error { return withoutList.of(o.send(t, o.placed)) }, listed)
 
 	// Then only the list says what is required.
-	must(t, cluster.client.Delete(t.Context(), named("gold")))
+	test.Must(t, cluster.client.Delete(t.Context(), named("gold")))
 	lost := refused("no policy of this cluster decides on your ResourceSlice, and what it required of your pods is lost")
 	restart(empty, notListed, lost)
-	must(t, o.send(t, o.free, setPlace(nil)))
+	test.Must(t, o.send(t, o.free, setPlace(nil)))
 	if err := lost(); err != nil {
 		t.Error(err)
 	}
 	policy()
 	test.Eventually(t, listed)
-	must(t, o.send(t, o.placed))
+	test.Must(t, o.send(t, o.placed))
 	running.requireAllowed(t)
 }
 

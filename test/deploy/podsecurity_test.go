@@ -8,6 +8,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+
+	"proffer.dev/proffer/test"
 )
 
 // podOf returns a pod like those of the ReplicaSet controller.
@@ -26,9 +28,7 @@ func TestPodsOfTheDeploymentAreAdmitted(t *testing.T) {
 	for _, set := range [][]string{nil, {"flat"}, {"tls"}, {"accounting", "tls", "catalog-http"}} {
 		t.Run(strings.Join(set, "+"), func(t *testing.T) {
 			pod := podOf(t, set...)
-			if err := cluster.client.Create(t.Context(), pod); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, cluster.client.Create(t.Context(), pod))
 			remove(t, pod)
 			if got := ptr.Deref(pod.Spec.Priority, 0); got != 1_000_000 {
 				t.Errorf("priority = %d, want that of the class proffer", got)

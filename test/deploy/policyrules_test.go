@@ -86,9 +86,9 @@ func TestPoliciesThatBreakNewRulesCanStillBeUpdatedAndDeleted(t *testing.T) {
 	get(t, "stored", stored)
 	stored.Labels = map[string]string{"team": "a"}
 	stored.Finalizers = []string{"example.com/kept"}
-	must(t, cluster.client.Update(t.Context(), stored))
+	test.Must(t, cluster.client.Update(t.Context(), stored))
 	stored.Status.Source = v1alpha1.SourceNodes
-	must(t, cluster.client.Status().Update(t.Context(), stored))
+	test.Must(t, cluster.client.Status().Update(t.Context(), stored))
 	edited := stored.DeepCopy()
 	edited.Spec.Priority = 5
 	if err := cluster.client.Update(t.Context(), edited); err == nil ||
@@ -96,8 +96,8 @@ func TestPoliciesThatBreakNewRulesCanStillBeUpdatedAndDeleted(t *testing.T) {
 		t.Errorf("an edit of the spec: %v, want it rejected", err)
 	}
 	stored.Finalizers = nil
-	must(t, cluster.client.Update(t.Context(), stored))
-	must(t, cluster.client.Delete(t.Context(), stored))
+	test.Must(t, cluster.client.Update(t.Context(), stored))
+	test.Must(t, cluster.client.Delete(t.Context(), stored))
 }
 
 // TestAdmissionPoliciesCompileOnTheFirstKubernetesThatHasThem uses 1.30. Later versions have more

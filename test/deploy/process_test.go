@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -43,9 +44,7 @@ func startIn(t *testing.T, namespace string, args []string) *operator {
 func startProgram(t *testing.T, build func() (string, error), namespace string, args []string) *operator {
 	t.Helper()
 	bin, err := build()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	// The next test has another cluster, so it must not find the record of this one.
 	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-offered"}})
 	// A pod reads its own namespace from a file; a process needs the flag.

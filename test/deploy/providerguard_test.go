@@ -30,7 +30,7 @@ type usingCluster struct {
 func newUsingCluster(t *testing.T) *usingCluster {
 	t.Helper()
 	newPeering(t) // the tenant namespace
-	must(t, offloadingv1beta1.AddToScheme(scheme.Scheme))
+	test.Must(t, offloadingv1beta1.AddToScheme(scheme.Scheme))
 	liqoCRD(t, "offloading.liqo.io_virtualnodes.yaml")
 	liqoCRD(t, "offloading.liqo.io_namespacemaps.yaml")
 	// Liqo's chart gives its crd-replicator this role too.
@@ -85,20 +85,20 @@ func (c *usingCluster) reflectFrom(t *testing.T, provider liqov1beta1.ClusterID,
 func (c *usingCluster) labels(t *testing.T, name string) map[string]string {
 	t.Helper()
 	node := liqoforge.VirtualNode(name, tenantNamespace)
-	must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+	test.Must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 	return node.Spec.Labels
 }
 
 func TestAProviderCannotStandForAnother(t *testing.T) {
 	c := newUsingCluster(t)
-	must(t, c.reflect(t, "before", map[string]string{"liqo.io/remote-cluster-id": "oslo", "liqo.io/type": "worker"}))
+	test.Must(t, c.reflect(t, "before", map[string]string{"liqo.io/remote-cluster-id": "oslo", "liqo.io/type": "worker"}))
 	if got := c.labels(t, "before")["liqo.io/remote-cluster-id"]; got != "oslo" {
 		t.Fatalf("Liqo itself leaves %q there: the component is no longer needed", got)
 	}
 	c.guard(t)
 	honest := map[string]string{"zone": "a", "liqo.io/remote-cluster-id": "rome", "liqo.io/type": "virtual-node", "proffer.dev/depth": "1"}
-	must(t, c.reflect(t, "mine", honest))
-	must(t, c.reflect(t, "plain", nil))
+	test.Must(t, c.reflect(t, "mine", honest))
+	test.Must(t, c.reflect(t, "plain", nil))
 
 	for name, tc := range map[string]struct {
 		labels  map[string]string
@@ -116,25 +116,25 @@ func TestAProviderCannotStandForAnother(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			refused := refusal{metav1.StatusReasonInvalid, tc.refused}
-			must(t, refused.of(c.reflect(t, "new", tc.labels)))
-			must(t, refused.of(c.reflect(t, "mine", tc.labels)))
+			test.Must(t, refused.of(c.reflect(t, "new", tc.labels)))
+			test.Must(t, refused.of(c.reflect(t, "mine", tc.labels)))
 			labels, err := json.Marshal(tc.labels)
-			must(t, err)
+			test.Must(t, err)
 			patch := client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"spec":{"labels":%s}}`, labels))
-			must(t, refused.of(c.admin.Patch(t.Context(), liqoforge.VirtualNode("mine", tenantNamespace), patch)))
+			test.Must(t, refused.of(c.admin.Patch(t.Context(), liqoforge.VirtualNode("mine", tenantNamespace), patch)))
 		})
 	}
 	t.Run("a refused answer changes nothing, and the next honest one counts", func(t *testing.T) {
 		if got := c.labels(t, "mine")["liqo.io/remote-cluster-id"]; got != "rome" {
 			t.Errorf("the label is %q", got)
 		}
-		must(t, c.reflect(t, "mine", map[string]string{"zone": "b"}))
+		test.Must(t, c.reflect(t, "mine", map[string]string{"zone": "b"}))
 		if got := c.labels(t, "mine")["zone"]; got != "b" {
 			t.Errorf("the zone is %q, want b", got)
 		}
 	})
 	t.Run("the ID of no provider", func(t *testing.T) {
-		must(t, refusal{metav1.StatusReasonInvalid, "a provider with the cluster ID none would get the namespaces for which no provider is chosen"}.
+		test.Must(t, refusal{metav1.StatusReasonInvalid, "a provider with the cluster ID none would get the namespaces for which no provider is chosen"}.
 			of(c.reflectFrom(t, "none", "new", nil)))
 	})
 }
@@ -143,23 +143,23 @@ func TestAProviderCannotStandForAnother(t *testing.T) {
 func TestAVirtualNodeFromBeforeCanBeChangedAndDeleted(t *testing.T) {
 	c := newUsingCluster(t)
 	forged := map[string]string{"liqo.io/remote-cluster-id": "oslo"}
-	must(t, c.reflect(t, "before", forged))
-	must(t, c.reflectFrom(t, "none", "nobody", nil))
+	test.Must(t, c.reflect(t, "before", forged))
+	test.Must(t, c.reflectFrom(t, "none", "nobody", nil))
 	c.guard(t)
-	must(t, c.reflect(t, "before", forged)) // Liqo reconciles it again.
+	test.Must(t, c.reflect(t, "before", forged)) // Liqo reconciles it again.
 	for _, name := range []string{"before", "nobody"} {
 		node := liqoforge.VirtualNode(name, tenantNamespace)
-		must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+		test.Must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 		node.Finalizers = []string{"virtualnode-controller.liqo.io/finalizer"}
 		node.Spec.CreateNode = new(false)
-		must(t, c.liqo.Update(t.Context(), node))
-		must(t, c.liqo.Delete(t.Context(), node))
-		must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(node), node))
+		test.Must(t, c.liqo.Update(t.Context(), node))
+		test.Must(t, c.liqo.Delete(t.Context(), node))
+		test.Must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(node), node))
 		node.Finalizers = nil
-		must(t, c.liqo.Update(t.Context(), node))
+		test.Must(t, c.liqo.Update(t.Context(), node))
 	}
-	must(t, c.reflect(t, "other", nil))
-	must(t, refusal{metav1.StatusReasonInvalid, "liqo.io/remote-cluster-id=oslo"}.of(c.reflect(t, "other", forged)))
+	test.Must(t, c.reflect(t, "other", nil))
+	test.Must(t, refusal{metav1.StatusReasonInvalid, "liqo.io/remote-cluster-id=oslo"}.of(c.reflect(t, "other", forged)))
 }
 
 type entries = map[string]offloadingv1beta1.RemoteNamespaceStatus
@@ -181,7 +181,7 @@ func (c *usingCluster) newMap(t *testing.T, name string, desired map[string]stri
 		}},
 		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: desired},
 	}
-	must(t, c.liqo.Create(t.Context(), nm))
+	test.Must(t, c.liqo.Create(t.Context(), nm))
 	remove(t, nm)
 	return nm
 }
@@ -190,7 +190,7 @@ func (c *usingCluster) newMap(t *testing.T, name string, desired map[string]stri
 func (c *usingCluster) answer(t *testing.T, nm *offloadingv1beta1.NamespaceMap, status entries) error {
 	t.Helper()
 	copied := nm.DeepCopy()
-	must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), copied))
+	test.Must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), copied))
 	copied.Status.CurrentMapping = status
 	return c.replicator.Status().Update(t.Context(), copied)
 }
@@ -199,10 +199,10 @@ func (c *usingCluster) answer(t *testing.T, nm *offloadingv1beta1.NamespaceMap, 
 func (c *usingCluster) desire(t *testing.T, nm *offloadingv1beta1.NamespaceMap, desired map[string]string) {
 	t.Helper()
 	changed := nm.DeepCopy()
-	must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(nm), changed))
+	test.Must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(nm), changed))
 	original := changed.DeepCopy()
 	changed.Spec.DesiredMapping = desired
-	must(t, c.liqo.Patch(t.Context(), changed, client.MergeFrom(original)))
+	test.Must(t, c.liqo.Patch(t.Context(), changed, client.MergeFrom(original)))
 }
 
 func TestAProviderGetsNoNamespaceThatItWasNotSent(t *testing.T) {
@@ -213,36 +213,36 @@ func TestAProviderGetsNoNamespaceThatItWasNotSent(t *testing.T) {
 		return refusal{metav1.StatusReasonInvalid, "status.currentMapping has " + names + ", which spec.desiredMapping does not send to this provider"}
 	}
 	// The steps are those of one NamespaceMap.
-	must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": accepted("x")})))
-	must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": accepted("x"), "team": accepted("team-milan")})))
-	must(t, c.answer(t, nm, entries{"team": {RemoteNamespace: "team-milan", Phase: offloadingv1beta1.MappingCreationLoopBackOff}}))
-	must(t, c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")}))
-	must(t, unsent("default").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "default": accepted("team-milan")})))
+	test.Must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": accepted("x")})))
+	test.Must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": accepted("x"), "team": accepted("team-milan")})))
+	test.Must(t, c.answer(t, nm, entries{"team": {RemoteNamespace: "team-milan", Phase: offloadingv1beta1.MappingCreationLoopBackOff}}))
+	test.Must(t, c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")}))
+	test.Must(t, unsent("default").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "default": accepted("team-milan")})))
 
 	t.Run("a namespace that is no longer sent goes as Liqo deletes it", func(t *testing.T) {
 		c.desire(t, nm, map[string]string{"lab": "lab-milan"})
-		must(t, c.answer(t, nm, entries{"team": accepted("team-milan")})) // lab is late
-		must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("kube-system")})))
-		must(t, c.answer(t, nm, entries{"team": terminating("team-milan"), "lab": accepted("lab-milan")}))
-		must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")})))
-		must(t, c.answer(t, nm, entries{"lab": accepted("lab-milan")}))
-		must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")})))
+		test.Must(t, c.answer(t, nm, entries{"team": accepted("team-milan")})) // lab is late
+		test.Must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("kube-system")})))
+		test.Must(t, c.answer(t, nm, entries{"team": terminating("team-milan"), "lab": accepted("lab-milan")}))
+		test.Must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")})))
+		test.Must(t, c.answer(t, nm, entries{"lab": accepted("lab-milan")}))
+		test.Must(t, unsent("team").of(c.answer(t, nm, entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")})))
 	})
 	t.Run("an admin removes what the provider keeps", func(t *testing.T) {
 		c.desire(t, nm, map[string]string{"team": "team-milan", "lab": "lab-milan"})
 		kept := entries{"team": accepted("team-milan"), "lab": accepted("lab-milan")}
-		must(t, c.answer(t, nm, kept))
+		test.Must(t, c.answer(t, nm, kept))
 		c.desire(t, nm, map[string]string{"lab": "lab-milan"})
-		must(t, c.answer(t, nm, kept))
+		test.Must(t, c.answer(t, nm, kept))
 		mustKubectl(t, "-n", tenantNamespace, "patch", "namespacemaps.offloading.liqo.io", "rome", "--subresource=status",
 			"--type=json", "-p", `[{"op":"remove","path":"/status/currentMapping/team"}]`)
-		must(t, unsent("team").of(c.answer(t, nm, kept)))
-		must(t, c.answer(t, nm, entries{"lab": accepted("lab-milan")}))
+		test.Must(t, unsent("team").of(c.answer(t, nm, kept)))
+		test.Must(t, c.answer(t, nm, entries{"lab": accepted("lab-milan")}))
 	})
 	t.Run("it holds up the deletion of no other namespace", func(t *testing.T) {
-		must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": terminating("x")})))
-		must(t, unsent("default").of(c.answer(t, nm, entries{"default": {RemoteNamespace: "x"}})))
-		must(t, c.answer(t, nm, nil))
+		test.Must(t, unsent("kube-system").of(c.answer(t, nm, entries{"kube-system": terminating("x")})))
+		test.Must(t, unsent("default").of(c.answer(t, nm, entries{"default": {RemoteNamespace: "x"}})))
+		test.Must(t, c.answer(t, nm, nil))
 	})
 	t.Run("every way to write the status", func(t *testing.T) {
 		const status = `"status":{"currentMapping":{"kube-system":{"remoteNamespace":"x","phase":"Accepted"}}}`
@@ -258,10 +258,10 @@ func TestAProviderGetsNoNamespaceThatItWasNotSent(t *testing.T) {
 		}
 		// A write of the object leaves its status as it is.
 		written := nm.DeepCopy()
-		must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), written))
+		test.Must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), written))
 		written.Status.CurrentMapping = entries{"kube-system": accepted("x")}
-		must(t, c.admin.Update(t.Context(), written))
-		must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), written))
+		test.Must(t, c.admin.Update(t.Context(), written))
+		test.Must(t, c.admin.Get(t.Context(), client.ObjectKeyFromObject(nm), written))
 		if len(written.Status.CurrentMapping) > 0 {
 			t.Errorf("the status is %v", written.Status.CurrentMapping)
 		}
@@ -278,17 +278,17 @@ func TestALargeNamespaceMapIsAccepted(t *testing.T) {
 		desired[name], status[name] = name+"-milan", accepted(name+"-milan")
 	}
 	nm := c.newMap(t, "large", desired)
-	must(t, c.answer(t, nm, status))
+	test.Must(t, c.answer(t, nm, status))
 	more := maps.Clone(status)
 	more["kube-system"] = accepted("x")
-	must(t, refusal{metav1.StatusReasonInvalid, "status.currentMapping has kube-system, which"}.of(c.answer(t, nm, more)))
+	test.Must(t, refusal{metav1.StatusReasonInvalid, "status.currentMapping has kube-system, which"}.of(c.answer(t, nm, more)))
 	for i := range 2_000 { // too many for a message that names them
 		more[fmt.Sprintf("other-%05d", i)] = accepted("x")
 	}
-	must(t, refusal{metav1.StatusReasonInvalid, "status.currentMapping has "}.of(c.answer(t, nm, more)))
+	test.Must(t, refusal{metav1.StatusReasonInvalid, "status.currentMapping has "}.of(c.answer(t, nm, more)))
 	c.desire(t, nm, nil) // All of them are to be deleted.
 	delete(status, "namespace-00000")
-	must(t, c.answer(t, nm, status))
+	test.Must(t, c.answer(t, nm, status))
 }
 
 // The copy of a consumer's NamespaceMap is written by Liqo here.
@@ -302,7 +302,7 @@ func TestTheProviderGuardLeavesConsumersAlone(t *testing.T) {
 		Spec: offloadingv1beta1.NamespaceMapSpec{DesiredMapping: map[string]string{"team": "team-rome"}},
 	}
 	rome := as(t, "rome", "liqo.io")
-	must(t, rome.Create(t.Context(), nm))
+	test.Must(t, rome.Create(t.Context(), nm))
 	remove(t, nm)
 	for _, step := range []struct {
 		desired map[string]string
@@ -312,10 +312,10 @@ func TestTheProviderGuardLeavesConsumersAlone(t *testing.T) {
 		{nil, entries{"team": terminating("team-rome")}},
 		{nil, nil},
 	} {
-		must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(nm), nm))
+		test.Must(t, c.liqo.Get(t.Context(), client.ObjectKeyFromObject(nm), nm))
 		nm.Spec.DesiredMapping = step.desired
-		must(t, rome.Update(t.Context(), nm))
+		test.Must(t, rome.Update(t.Context(), nm))
 		nm.Status.CurrentMapping = step.current
-		must(t, c.admin.Status().Update(t.Context(), nm))
+		test.Must(t, c.admin.Status().Update(t.Context(), nm))
 	}
 }

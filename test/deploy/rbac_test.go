@@ -200,10 +200,10 @@ func TestOrchestrationsAreReadAndWrittenWithTheirRoles(t *testing.T) {
 		t.Errorf("the viewer creates one: %v", err)
 	}
 	o := object()
-	must(t, editor.Create(t.Context(), o))
+	test.Must(t, editor.Create(t.Context(), o))
 	remove(t, o)
 	o.Spec.Mode = v1alpha1.ModeDryRun
-	must(t, editor.Update(t.Context(), o))
+	test.Must(t, editor.Update(t.Context(), o))
 	if err := editor.Status().Update(t.Context(), o); !apierrors.IsForbidden(err) {
 		t.Errorf("the editor writes the status: %v", err)
 	}
@@ -212,8 +212,8 @@ func TestOrchestrationsAreReadAndWrittenWithTheirRoles(t *testing.T) {
 			t.Errorf("the %s reads policies: %v", name, err)
 		}
 	}
-	must(t, viewer.Get(t.Context(), client.ObjectKeyFromObject(o), object()))
-	must(t, editor.Delete(t.Context(), o))
+	test.Must(t, viewer.Get(t.Context(), client.ObjectKeyFromObject(o), object()))
+	test.Must(t, editor.Delete(t.Context(), o))
 }
 
 // bindingsOfPlugin are the ClusterRoleBindings of the accounts that kubectl-proffer calls the operator as.

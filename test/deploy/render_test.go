@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"proffer.dev/proffer/test"
 )
 
 // rendered is the output of kubectl kustomize, object by object.
@@ -79,10 +81,10 @@ func writeObjects(t *testing.T, dir string, objects rendered) string {
 	var text strings.Builder
 	for _, u := range objects {
 		y, err := u.MarshalJSON()
-		must(t, err)
+		test.Must(t, err)
 		text.WriteString(string(y) + "\n---\n")
 	}
-	must(t, os.WriteFile(file, []byte(text.String()), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(text.String()), 0o600))
 	return file
 }
 
@@ -93,7 +95,7 @@ func overlay(t *testing.T, components ...string) string {
 	key := strings.Join(components, "+")
 	if _, ok := overlays[key]; !ok {
 		dir, err := os.MkdirTemp(cluster.dir, "overlay-") //nolint:usetesting // The next tests use it too.
-		must(t, err)
+		test.Must(t, err)
 		overlays[key] = writeOverlay(t, dir, "", components...)
 	}
 	return overlays[key]
@@ -108,17 +110,11 @@ func overlayWith(t *testing.T, lines string, components ...string) string {
 func writeOverlay(t *testing.T, dir, lines string, components ...string) string {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	root, err := filepath.Abs(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	up, err := filepath.Rel(dir, root)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%sresources:\n- %s/default\n", lines, up)
 	if len(components) > 0 {
@@ -127,9 +123,7 @@ func writeOverlay(t *testing.T, dir, lines string, components ...string) string 
 	for _, c := range components {
 		fmt.Fprintf(&b, "- %s/components/%s\n", up, c)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(b.String()), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(b.String()), 0o600))
 	return dir
 }
 
@@ -137,9 +131,7 @@ func writeOverlay(t *testing.T, dir, lines string, components ...string) string 
 func components(t *testing.T) []string {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Join(config, "components"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var names []string
 	for _, e := range entries {
 		names = append(names, e.Name())

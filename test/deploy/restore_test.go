@@ -15,7 +15,7 @@ import (
 // was granted more and another was created.
 func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	p := newPeering(t)
-	must(t, cluster.client.Delete(t.Context(), aSlice("probe", "gold")))
+	test.Must(t, cluster.client.Delete(t.Context(), aSlice("probe", "gold")))
 	deleteGrants(t)
 	tenant(t)
 	node(t) // 6 of its 8 cpu are free
@@ -31,23 +31,23 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	createAuthenticated(t, p, early)
 	awaitGranted(t, p, "early", 2)
 	var backup v1alpha1.GrantList
-	must(t, cluster.client.List(t.Context(), &backup, client.InNamespace(namespace)))
+	test.Must(t, cluster.client.List(t.Context(), &backup, client.InNamespace(namespace)))
 	if len(backup.Items) != 1 {
 		t.Fatalf("there are %d grants, want 1", len(backup.Items))
 	}
-	must(t, edit(t, p.rome, "early", requestCPU("4")))
+	test.Must(t, edit(t, p.rome, "early", requestCPU("4")))
 	awaitGranted(t, p, "early", 4)
 	createAuthenticated(t, p, late)
 	awaitGranted(t, p, "late", 2)
 
-	must(t, o.Stop(gracefulStop))
+	test.Must(t, o.Stop(gracefulStop))
 	restore(t, p, &backup.Items[0], late)
 	o = start(t, args)
 	o.AwaitReady(t)
 	// The recorded Grant holds, and the rest of the pool is free.
 	test.Eventually(t, func() error {
 		var policy v1alpha1.ResourcePolicy
-		must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy))
+		test.Must(t, cluster.client.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy))
 		if got := policy.Status.Remaining["cpu"]; got.Value() != 4 {
 			return fmt.Errorf("%v remain of %v, want 4 of 6 cpu", policy.Status.Remaining, policy.Status.Capacity)
 		}
@@ -61,7 +61,7 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	requestCPU("3")(again)
 	createAuthenticated(t, p, again)
 	awaitGranted(t, p, "late", 3)
-	must(t, edit(t, p.rome, "early", requestCPU("4")))
+	test.Must(t, edit(t, p.rome, "early", requestCPU("4")))
 	awaitGranted(t, p, "early", 3)
 	o.requireAllowed(t)
 }
@@ -69,20 +69,20 @@ func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 // restore resets the API server to the state in which only the slice of this Grant existed.
 func restore(t *testing.T, p *peering, grant *v1alpha1.Grant, made *authv1beta1.ResourceSlice) {
 	t.Helper()
-	must(t, p.admin.Delete(t.Context(), made))
+	test.Must(t, p.admin.Delete(t.Context(), made))
 	var grants v1alpha1.GrantList
-	must(t, cluster.client.List(t.Context(), &grants, client.InNamespace(namespace)))
+	test.Must(t, cluster.client.List(t.Context(), &grants, client.InNamespace(namespace)))
 	for i := range grants.Items {
 		g := &grants.Items[i]
 		if g.Name != grant.Name {
-			must(t, cluster.client.Delete(t.Context(), g))
+			test.Must(t, cluster.client.Delete(t.Context(), g))
 			continue
 		}
 		g.Spec = grant.Spec
-		must(t, cluster.client.Update(t.Context(), g))
+		test.Must(t, cluster.client.Update(t.Context(), g))
 	}
-	must(t, edit(t, p.admin, grant.Spec.Slice.Name, requestCPU("2")))
-	must(t, editStatus(t, p.admin, grant.Spec.Slice.Name, func(s *authv1beta1.ResourceSlice) {
+	test.Must(t, edit(t, p.admin, grant.Spec.Slice.Name, requestCPU("2")))
+	test.Must(t, editStatus(t, p.admin, grant.Spec.Slice.Name, func(s *authv1beta1.ResourceSlice) {
 		s.Status.Resources["cpu"] = grant.Spec.Resources["cpu"]
 	}))
 }

@@ -34,9 +34,7 @@ func newLiqo(t *testing.T, s *service) *liqo {
 	ctx, cancel := context.WithCancel(context.Background())
 	l := &liqo{service: s}
 	conn, err := dial(s.addr)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() {
 		cancel()
 		l.wg.Wait()
@@ -184,7 +182,7 @@ func TestNoCallFailsDuringARollingUpdate(t *testing.T) {
 		s.remove(o.Address("grpc"))
 		l.awaitCalls(t, fmt.Sprintf("with replica %d out of the service", i))
 
-		must(t, o.Stop(gracefulStop))
+		test.Must(t, o.Stop(gracefulStop))
 		l.awaitCalls(t, fmt.Sprintf("after replica %d has ended", i))
 		o.requireAllowed(t)
 	}

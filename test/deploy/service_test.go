@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // service forwards like kube-proxy: each new connection goes to the next endpoint and stays there.
@@ -23,9 +25,7 @@ type service struct {
 func newService(t *testing.T) *service {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	s := &service{addr: l.Addr().String(), open: map[net.Conn]struct{}{}}
 	s.wg.Go(func() {
 		for {

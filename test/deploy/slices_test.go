@@ -22,6 +22,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // tenantNamespace is where the slices of the consumer rome are.
@@ -37,9 +38,7 @@ type peering struct {
 
 func newPeering(t *testing.T) *peering {
 	t.Helper()
-	if err := authv1beta1.AddToScheme(scheme.Scheme); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, authv1beta1.AddToScheme(scheme.Scheme))
 	liqoCRD(t, "authentication.liqo.io_resourceslices.yaml")
 	// The namespace may exist: it cannot be deleted here, because no controller finalizes it.
 	if err := cluster.client.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
@@ -71,13 +70,9 @@ func newPeering(t *testing.T) *peering {
 func rulesOf(t *testing.T, role string) []rbacv1.PolicyRule {
 	t.Helper()
 	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/"+role+"-ClusterRole.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var r rbacv1.ClusterRole
-	if err := yaml.UnmarshalStrict(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, yaml.UnmarshalStrict(text, &r))
 	return r.Rules
 }
 
@@ -97,9 +92,7 @@ func as(t *testing.T, user string, groups ...string) client.Client {
 	config := rest.CopyConfig(cluster.rest)
 	config.Impersonate = rest.ImpersonationConfig{UserName: user, Groups: groups}
 	c, err := client.New(config, client.Options{Scheme: scheme.Scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return c
 }
 
@@ -120,13 +113,6 @@ func aSlice(name, class string) *authv1beta1.ResourceSlice {
 			ProviderClusterID: new(corev1beta1.ClusterID("provider")),
 			Resources:         corev1.ResourceList{"cpu": resource.MustParse("8")},
 		},
-	}
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
 	}
 }
 
@@ -212,9 +198,7 @@ func applyOverlay(t *testing.T, dir string) {
 func clusterScoped(t *testing.T, u *unstructured.Unstructured) bool {
 	t.Helper()
 	namespaced, err := cluster.client.IsObjectNamespaced(u)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return !namespaced
 }
 
@@ -224,8 +208,8 @@ func applyPolicy(t *testing.T, name, spec string) {
 	text := fmt.Sprintf("apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: %s}\nspec: %s\n",
 		name, spec)
 	policy := &unstructured.Unstructured{}
-	must(t, yaml.UnmarshalStrict([]byte(text), &policy.Object))
-	must(t, cluster.client.Create(t.Context(), policy, client.FieldValidation(metav1.FieldValidationStrict)))
+	test.Must(t, yaml.UnmarshalStrict([]byte(text), &policy.Object))
+	test.Must(t, cluster.client.Create(t.Context(), policy, client.FieldValidation(metav1.FieldValidationStrict)))
 	remove(t, policy)
 }
 
@@ -243,13 +227,13 @@ func deleteGrants(t *testing.T) {
 // createAuthenticated creates the slice as rome, and authenticates it as Liqo does.
 func createAuthenticated(t *testing.T, p *peering, s *authv1beta1.ResourceSlice) {
 	t.Helper()
-	must(t, createSlice(t, p.rome, s))
+	test.Must(t, createSlice(t, p.rome, s))
 	authenticate(t, p, s.Name)
 }
 
 func authenticate(t *testing.T, p *peering, name string) {
 	t.Helper()
-	must(t, editStatus(t, p.manager, name, func(s *authv1beta1.ResourceSlice) {
+	test.Must(t, editStatus(t, p.manager, name, func(s *authv1beta1.ResourceSlice) {
 		s.Status.Conditions = []authv1beta1.ResourceSliceCondition{{
 			Type: authv1beta1.ResourceSliceConditionTypeAuthentication, Status: authv1beta1.ResourceSliceConditionAccepted,
 		}}

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"k8s.io/client-go/util/cert"
+
+	"proffer.dev/proffer/test"
 )
 
 // The server reads its certificate and the client CA from the path at which the component mounts
@@ -16,14 +18,10 @@ import (
 func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 	const host = "proffer.proffer-system.svc"
 	crt, key, err := cert.GenerateSelfSignedCertKey(host, nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	dir := t.TempDir()
 	for name, content := range map[string][]byte{"tls.crt": crt, "tls.key": key, "ca.crt": crt} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(filepath.Join(dir, name), content, 0o600))
 	}
 	d := deployment(t, render(t, "tls"))
 	args := container(t, d).Args
@@ -46,9 +44,7 @@ func TestWithTheComponentTLSOnlyCallersWithACertificateAreServed(t *testing.T) {
 		t.Errorf("a caller without a certificate gets %v, want certificate required", err)
 	}
 	plain, err := dial(o.Address("grpc"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = plain.Close() }()
 	if err := read(t.Context(), plain); err == nil {
 		t.Error("a plaintext call succeeded")

@@ -36,7 +36,7 @@ const alerts = "Alerts"
 func troubleshootingSections(t *testing.T) map[string]string {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/troubleshooting.md")
-	must(t, err)
+	test.Must(t, err)
 	parts := map[string]string{}
 	for _, part := range heading.Split(string(text), -1)[1:] {
 		title, body, _ := strings.Cut(part, "\n")
@@ -104,17 +104,17 @@ func awaitAnswer(t *testing.T, part, pattern string) {
 func newHealthyCluster(t *testing.T) (*peering, *operator) {
 	t.Helper()
 	p := newPeering(t)
-	must(t, cluster.client.Delete(t.Context(), aSlice("probe", "gold")))
+	test.Must(t, cluster.client.Delete(t.Context(), aSlice("probe", "gold")))
 	deleteGrants(t)
 	tenant(t)
-	must(t, corev1beta1.AddToScheme(scheme.Scheme))
+	test.Must(t, corev1beta1.AddToScheme(scheme.Scheme))
 	liqoCRD(t, "core.liqo.io_foreignclusters.yaml")
 	create(t, &corev1beta1.ForeignCluster{
 		ObjectMeta: metav1.ObjectMeta{Name: "rome"}, Spec: corev1beta1.ForeignClusterSpec{ClusterID: "rome"},
 	})
 	// A namespace cannot be deleted here: no controller finalizes it.
 	liqo := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "liqo"}}
-	must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), liqo)))
+	test.Must(t, client.IgnoreAlreadyExists(cluster.client.Create(t.Context(), liqo)))
 	apply(t, "liqo-deployment.yaml")
 	node(t)
 	create(t, podOf(t))
@@ -219,11 +219,11 @@ func TestEachTroubleshootingCommandPrintsWhatThePageShows(t *testing.T) {
 		})
 	})
 	t.Run("a policy that is deleted", func(t *testing.T) {
-		must(t, cluster.client.Delete(t.Context(), named("gold")))
+		test.Must(t, cluster.client.Delete(t.Context(), named("gold")))
 		awaitAnswer(t, parts["rome's node is NotReady"], `mine gold 0 0 ProfferWithdrawn`)
 	})
 	t.Run("an operator that has ended", func(t *testing.T) {
-		must(t, o.Stop(gracefulStop))
+		test.Must(t, o.Stop(gracefulStop))
 		awaitAnswer(t, parts["The numbers look old"], `\n(<none> )?\d{4}-\S+Z\n?$`)
 	})
 }
@@ -232,7 +232,7 @@ func TestEachTroubleshootingCommandPrintsWhatThePageShows(t *testing.T) {
 // operator.
 func TestThePageQuotesExplanationsExactly(t *testing.T) {
 	source, err := os.ReadFile("../../internal/offer/explain.go")
-	must(t, err)
+	test.Must(t, err)
 	_, table, _ := strings.Cut(troubleshootingSections(t)["rome gets too little"], "|---|")
 	n := 0
 	number := regexp.MustCompile(`\d+`)

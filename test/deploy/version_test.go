@@ -63,7 +63,7 @@ func manifestsFor(server *rest.Config) (string, error) {
 // version. TestMain has applied the manifests for it.
 func TestTheOperatorWorksOnThisKubernetes(t *testing.T) {
 	server, err := serverVersion(cluster.rest)
-	must(t, err)
+	test.Must(t, err)
 	o := start(t, container(t, deployment(t, render(t))).Args)
 	o.AwaitReady(t)
 	valid := writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`)

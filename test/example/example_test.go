@@ -40,9 +40,7 @@ func TestMain(m *testing.M) {
 func commands(t *testing.T, page string) []string {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var all []string
 	for line := range strings.Lines(string(text)) {
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
@@ -68,14 +66,10 @@ var notRun = []string{
 func build(t *testing.T) string {
 	t.Helper()
 	root, err := filepath.Abs(filepath.Join("..", ".."))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	// The clone that the page begins in.
 	parent := t.TempDir()
-	if err := os.Symlink(root, filepath.Join(parent, "proffer")); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.Symlink(root, filepath.Join(parent, "proffer")))
 	dir := filepath.Join(parent, "proffer")
 	for _, command := range commands(t, filepath.Join(root, "docs", "plugins.md")) {
 		if slices.Contains(notRun, command) {
@@ -99,9 +93,7 @@ func build(t *testing.T) string {
 func reader(t *testing.T, address string) wire.ResourceReaderClient {
 	t.Helper()
 	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	return wire.NewResourceReaderClient(connection)
 }
@@ -129,9 +121,7 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 	dir := build(t)
 	cluster := startCluster(t)
 	api, err := client.New(cluster.Config, client.Options{Scheme: operator.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for i, degrees := range []string{"20", "80"} {
 		nodestest.Create(t, api, nodestest.Node(fmt.Sprint("n", i), nodestest.List("cpu", "8", "memory", "16Gi", "pods", "110"),
 			nodestest.NodeLabel("example.com/temperature", degrees)))
@@ -140,9 +130,7 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 		Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
 		Offer:     v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{}},
 	}}
-	if err := api.Create(t.Context(), policy); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Create(t.Context(), policy))
 	kubeconfig := cluster.KubeconfigFile(t)
 	p := process.StartTest(t, filepath.Join(dir, "custom-operator"), []string{
 		"--config=" + filepath.Join(dir, "deploy", "config.yaml"), "--leader-elect", "--leader-election-namespace=default",
@@ -153,15 +141,11 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 	test.Eventually(t, func() string { return cmp.Diff("8", cpu()) }) // The hot node is left out.
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	if err := api.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/temperature":"30"}}}`))); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/temperature":"30"}}}`))))
 	test.Eventually(t, func() string { return cmp.Diff("16", cpu()) }) // It has cooled down.
 	p.AwaitLog(t, `"logger":"plugins.Audit","msg":"An offer has changed","consumer":"rome","class":"","policy":"all","amounts":\{"cpu":"16"`)
 	p.AwaitLog(t, `"msg":"A policy is in force","policy":"all","offers":1,"nodes":2`)
-	if err := api.Delete(t.Context(), policy); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Delete(t.Context(), policy))
 	p.AwaitLog(t, `"An object has ended","kind":"Policy","key":"all"`)
 	if err := p.Stop(time.Minute); err != nil {
 		t.Error(err)
@@ -178,9 +162,7 @@ func TestAWrongConfigurationEndsTheExampleWithOneLine(t *testing.T) {
 		"flags: {zap-log-level: error}\nfilters: {nodes: [Basic, Affinity, Temperature]}": "plugin Temperature: its argument most is missing: write a temperature above 0, such as most: 70",
 	} {
 		path := filepath.Join(dir, "wrong.yaml")
-		if err := os.WriteFile(path, []byte(header+text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(path, []byte(header+text), 0o600))
 		c := exec.CommandContext(t.Context(), filepath.Join(dir, "custom-operator"), "--config="+path, "--kubeconfig="+kubeconfig,
 			"--grpc-bind-address=127.0.0.1:0", "--metrics-bind-address=0", "--health-probe-bind-address=0")
 		out, err := c.CombinedOutput()

@@ -32,12 +32,8 @@ func buildMonitor(t *testing.T, source string) (start string, dir string) {
 	t.Helper()
 	dir = t.TempDir()
 	amounts, err := os.ReadFile(filepath.Join(source, "amounts.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "amounts.json"), amounts, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, os.WriteFile(filepath.Join(dir, "amounts.json"), amounts, 0o600))
 	for _, command := range commands(t, filepath.Join(source, "README.md")) {
 		switch {
 		case slices.Contains(usedThere, command):
@@ -62,9 +58,7 @@ func buildMonitor(t *testing.T, source string) (start string, dir string) {
 
 func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 	source, err := filepath.Abs(filepath.Join("..", "..", "examples", "custom-monitor"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	start, dir := buildMonitor(t, source)
 	address := process.FreeAddress(t)
 	args := strings.Fields(strings.Replace(start, "127.0.0.1:7001", address, 1))
@@ -73,38 +67,26 @@ func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 
 	cluster := startCluster(t)
 	api, err := client.New(cluster.Config, client.Options{Scheme: operator.NewScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	text, err := os.ReadFile(filepath.Join(source, "policy.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	policy := &v1alpha1.ResourcePolicy{}
-	if err := yaml.UnmarshalStrict(text, policy); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, yaml.UnmarshalStrict(text, policy))
 	if policy.Spec.Offer.External.Address != "127.0.0.1:7001" {
 		t.Errorf("policy.yaml has the address %s, and README.md another one", policy.Spec.Offer.External.Address)
 	}
 	policy.Spec.Offer.External.Address = address
-	if err := api.Create(t.Context(), policy); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, api.Create(t.Context(), policy))
 	kubeconfig := cluster.KubeconfigFile(t)
 	program, err := process.Build(t.Context(), t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	p := process.StartTest(t, program, []string{
 		"--leader-elect", "--leader-election-namespace=default", "--grpc-bind-address=" + process.FreeAddress(t),
 		"--metrics-bind-address=0", "--health-probe-bind-address=" + process.FreeAddress(t),
 	}, "KUBECONFIG="+kubeconfig)
 	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome")
 	test.Eventually(t, func() string { return cmp.Diff("8", cpu()) })
-	if err := os.WriteFile(filepath.Join(dir, "amounts.json"), []byte(`{"rome": {"cpu": "6"}}`), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(filepath.Join(dir, "amounts.json"), []byte(`{"rome": {"cpu": "6"}}`), 0o600))
 	test.Eventually(t, func() string { return cmp.Diff("6", cpu()) }) // The file was edited.
 
 	if _, err := reader(t, address).RemoveCluster(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}); err != nil {

@@ -11,6 +11,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/test"
 )
 
 // Labels and annotations that differ between the chart and config.
@@ -73,20 +75,20 @@ func likeChart(t *testing.T, all objects) objects {
 		switch {
 		case u.GetKind() == "Deployment":
 			volumes, _, err := unstructured.NestedSlice(u.Object, "spec", "template", "spec", "volumes")
-			must(t, err)
+			test.Must(t, err)
 			for _, v := range volumes {
 				if source, ok := v.(map[string]any)["configMap"].(map[string]any); ok && hashed.MatchString(source["name"].(string)) {
 					source["name"] = "proffer-configuration"
-					must(t, unstructured.SetNestedSlice(u.Object, volumes, "spec", "template", "spec", "volumes"))
+					test.Must(t, unstructured.SetNestedSlice(u.Object, volumes, "spec", "template", "spec", "volumes"))
 				}
 			}
 		case u.GetKind() == "ConfigMap" && (hashed.MatchString(u.GetName()) || u.GetName() == "proffer-configuration"):
 			u.SetName("proffer-configuration")
 			text, _, err := unstructured.NestedString(u.Object, "data", "config.yaml")
-			must(t, err)
+			test.Must(t, err)
 			var file map[string]any
-			must(t, yaml.UnmarshalStrict([]byte(text), &file))
-			must(t, unstructured.SetNestedMap(u.Object, file, "data", "config.yaml"))
+			test.Must(t, yaml.UnmarshalStrict([]byte(text), &file))
+			test.Must(t, unstructured.SetNestedMap(u.Object, file, "data", "config.yaml"))
 		}
 		result[key(u)] = u
 	}
@@ -147,7 +149,7 @@ var toggles = map[string]string{
 
 func TestEachComponentOfConfigIsAToggle(t *testing.T) {
 	entries, err := os.ReadDir(root + "/config/components")
-	must(t, err)
+	test.Must(t, err)
 	var components []string
 	for _, e := range entries {
 		components = append(components, e.Name())
@@ -194,7 +196,7 @@ func TestThePodsFollowTheConfiguration(t *testing.T) {
 	sum := func(args ...string) string {
 		sum, _, err := unstructured.NestedString(template(t, args...)["Deployment/"+namespace+"/proffer"].Object,
 			"spec", "template", "metadata", "annotations", checksum)
-		must(t, err)
+		test.Must(t, err)
 		return sum
 	}
 	milan, paris := sum("--set", "configuration.clusterID=milan"), sum("--set", "configuration.clusterID=paris")
@@ -234,7 +236,7 @@ var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 func TestEachPatchInTheDocsHasAnEffect(t *testing.T) {
 	text, err := os.ReadFile(root + "/docs/install.md")
-	must(t, err)
+	test.Must(t, err)
 	parts := []string{"default"}
 	for component := range toggles {
 		if component != older {
@@ -311,9 +313,9 @@ func containerOf(t *testing.T, all objects) operator {
 		t.Fatal("there is no Deployment")
 	}
 	containers, _, err := unstructured.NestedSlice(deployment.Object, "spec", "template", "spec", "containers")
-	must(t, err)
+	test.Must(t, err)
 	only := containers[0].(map[string]any)
 	args, _, err := unstructured.NestedStringSlice(only, "args")
-	must(t, err)
+	test.Must(t, err)
 	return operator{image: only["image"].(string), args: args}
 }

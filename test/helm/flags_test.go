@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -15,7 +16,7 @@ import (
 // exits.
 func TestTheOperatorTakesTheFlagsOfTheChart(t *testing.T) {
 	program, err := process.Build(t.Context(), t.TempDir())
-	must(t, err)
+	test.Must(t, err)
 	for name, values := range map[string]string{
 		"without values":        "",
 		"with every component":  "{configuration: {clusterID: milan}, accounting: {enabled: true}, catalog: {enabled: true}, catalogHTTP: {enabled: true}, flat: {enabled: true}, tls: {enabled: true}, servedClasses: {enabled: true}, slicePodGuard: {enabled: true}}",
@@ -40,7 +41,7 @@ func TestTheOperatorTakesTheFlagsOfTheChart(t *testing.T) {
 // source name.
 func TestTheOperatorTakesTheConfigurationOfTheChart(t *testing.T) {
 	program, err := process.Build(t.Context(), t.TempDir())
-	must(t, err)
+	test.Must(t, err)
 	for name, values := range map[string]string{
 		"the least":      "{configuration: {clusterID: milan}, accounting: {enabled: true}}",
 		"everything":     "{configuration: {clusterID: milan}, accounting: {enabled: true, engine: MySQL, ca: true, migrate: Manual, sampleSeconds: 3600, retentionDays: 36500}}",
@@ -50,7 +51,7 @@ func TestTheOperatorTakesTheConfigurationOfTheChart(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			text, _, err := unstructured.NestedString(template(t, "--values", writeValues(t, values))["ConfigMap/"+namespace+"/proffer-configuration"].Object, "data", "config.yaml")
-			must(t, err)
+			test.Must(t, err)
 			out, err := exec.CommandContext(t.Context(), program, "migrate-database", "--config="+writeValues(t, text)).CombinedOutput()
 			if err == nil || string(out) != "proffer: changing the tables: open /etc/proffer/database/dsn: no such file or directory\n" {
 				t.Errorf("%v\n%s\nwith the file\n%s", err, out, text)
@@ -62,7 +63,7 @@ func TestTheOperatorTakesTheConfigurationOfTheChart(t *testing.T) {
 func TestLargeNumbersInTheConfigurationStayWhole(t *testing.T) {
 	text, _, err := unstructured.NestedString(template(t, "--values", writeValues(t, "configuration: {flags: {zap-log-level: 3}, pluginConfig: [{name: A, args: {most: 12000000}}]}"))["ConfigMap/"+namespace+"/proffer-configuration"].Object,
 		"data", "config.yaml")
-	must(t, err)
+	test.Must(t, err)
 	if !strings.Contains(text, "12000000") {
 		t.Errorf("the file is\n%s", text)
 	}

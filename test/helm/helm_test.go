@@ -88,10 +88,3 @@ func decode(t *testing.T, text string) objects {
 func key(u *unstructured.Unstructured) string {
 	return strings.Join([]string{u.GetKind(), u.GetNamespace(), u.GetName()}, "/")
 }
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}

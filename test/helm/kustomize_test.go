@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+
+	"proffer.dev/proffer/test"
 )
 
 // clusterID is the ID of the cluster in the configuration file of overlays.
@@ -36,8 +38,8 @@ const generated = `configMapGenerator:
 func writeConfiguration(t *testing.T, dir string) {
 	t.Helper()
 	text, err := os.ReadFile(root + "/config/components/accounting/config.yaml")
-	must(t, err)
-	must(t, os.WriteFile(dir+"/config.yaml", text, 0o600))
+	test.Must(t, err)
+	test.Must(t, os.WriteFile(dir+"/config.yaml", text, 0o600))
 	edit(t, dir+"/config.yaml", `clusterID: ""`, "clusterID: "+clusterID)
 }
 
@@ -46,11 +48,11 @@ func writeConfiguration(t *testing.T, dir string) {
 func overlay(t *testing.T, lines string, parts ...string) objects {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	must(t, err)
+	test.Must(t, err)
 	config, err := filepath.Abs(root + "/config")
-	must(t, err)
+	test.Must(t, err)
 	up, err := filepath.Rel(dir, config)
-	must(t, err)
+	test.Must(t, err)
 	var resources, components strings.Builder
 	for _, part := range parts {
 		list := &resources
@@ -70,18 +72,18 @@ func overlay(t *testing.T, lines string, parts ...string) objects {
 	if !strings.Contains(lines, "images:") {
 		text += "images: [{name: controller, newName: registry.example.com/proffer, newTag: v0.1.0}]\n"
 	}
-	must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(text), 0o600))
 	rendered, err := krusty.MakeKustomizer(krusty.MakeDefaultOptions()).Run(filesys.MakeFsOnDisk(), dir)
-	must(t, err)
+	test.Must(t, err)
 	all := objects{}
 	for _, resource := range rendered.Resources() {
 		// AsYAML would add empty lines to folded text.
 		var object map[string]any
-		must(t, resource.YNode().Decode(&object))
+		test.Must(t, resource.YNode().Decode(&object))
 		text, err := json.Marshal(object)
-		must(t, err)
+		test.Must(t, err)
 		u := &unstructured.Unstructured{}
-		must(t, u.UnmarshalJSON(text))
+		test.Must(t, u.UnmarshalJSON(text))
 		all[key(u)] = u
 	}
 	return all

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // cluster is an API server without controllers, so a Deployment starts no pods.
@@ -62,12 +63,12 @@ func (c cluster) there(t *testing.T, all objects) (names []string) {
 	var text bytes.Buffer
 	for _, u := range all {
 		y, err := u.MarshalJSON()
-		must(t, err)
+		test.Must(t, err)
 		text.Write(y)
 		text.WriteString("\n---\n")
 	}
 	file := filepath.Join(filepath.Dir(c.kubeconfig), "objects.yaml")
-	must(t, os.WriteFile(file, text.Bytes(), 0o600))
+	test.Must(t, os.WriteFile(file, text.Bytes(), 0o600))
 	out := c.on(t, "get", "--ignore-not-found", "--output", `jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}`, "-f", file)
 	names = strings.Fields(out)
 	slices.Sort(names)
@@ -81,7 +82,7 @@ func names(all objects) []string { return keys(all, nil) }
 func olderChart(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "proffer")
-	must(t, os.CopyFS(dir, os.DirFS(chart)))
+	test.Must(t, os.CopyFS(dir, os.DirFS(chart)))
 	edit(t, dir+"/Chart.yaml", "\nversion: 0.1.0\n", "\nversion: 0.0.1\n")
 	edit(t, dir+"/files/crds/proffer.dev_resourcepolicies.yaml", "- rpol\n", "- older\n")
 	return dir
@@ -90,11 +91,11 @@ func olderChart(t *testing.T) string {
 func edit(t *testing.T, file, old, renewed string) {
 	t.Helper()
 	text, err := os.ReadFile(file)
-	must(t, err)
+	test.Must(t, err)
 	if strings.Count(string(text), old) != 1 {
 		t.Fatalf("%s has no %q, or several", file, old)
 	}
-	must(t, os.WriteFile(file, []byte(strings.Replace(string(text), old, renewed, 1)), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(strings.Replace(string(text), old, renewed, 1)), 0o600))
 }
 
 // create has the arguments of a first installation, as in the README.
@@ -127,7 +128,7 @@ func TestAReleaseLives(t *testing.T) {
 			t.Fatalf("the notes have no policy:\n%s", out)
 		}
 		file := filepath.Join(filepath.Dir(c.kubeconfig), "policy.yaml")
-		must(t, os.WriteFile(file, []byte(policy[1]), 0o600))
+		test.Must(t, os.WriteFile(file, []byte(policy[1]), 0o600))
 		c.on(t, "apply", "-f", file)
 	})
 	t.Run("upgrade changes the CRD, and adds every component", func(t *testing.T) {
@@ -142,7 +143,7 @@ func TestAReleaseLives(t *testing.T) {
 	})
 	t.Run("upgrade keeps the list of classes", func(t *testing.T) {
 		list := filepath.Join(filepath.Dir(c.kubeconfig), "list.yaml")
-		must(t, os.WriteFile(list, []byte(`{apiVersion: proffer.dev/v1alpha1, kind: AdmissionParams, metadata: {name: proffer-served-classes}, data: {gold: proffer}}`), 0o600))
+		test.Must(t, os.WriteFile(list, []byte(`{apiVersion: proffer.dev/v1alpha1, kind: AdmissionParams, metadata: {name: proffer-served-classes}, data: {gold: proffer}}`), 0o600))
 		c.on(t, "-n", namespace, "apply", "-f", list) // as the operator creates it
 		c.helm(t, "upgrade", "proffer", chart, "--reset-then-reuse-values", "--set", "servedClasses.others={default}")
 		if got := c.on(t, "-n", namespace, "get", "admissionparams", "proffer-served-classes", "-o", "jsonpath={.data}"); got != `{"gold":"proffer"}` {
@@ -231,9 +232,9 @@ func commands(text string) (lines []string) {
 // are among them.
 func TestTheCommandsOfTheReadmeWork(t *testing.T) {
 	readme, err := os.ReadFile(chart + "/README.md")
-	must(t, err)
+	test.Must(t, err)
 	install, err := os.ReadFile(root + "/docs/install.md")
-	must(t, err)
+	test.Must(t, err)
 	// The paths in newCluster are relative to this package, those of the commands to the repository.
 	c, deployed := newCluster(t), newCluster(t)
 	t.Chdir(root)

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 // readValues returns the default of each value of the chart by its path, such as image.tag, and the
@@ -21,12 +22,12 @@ func readValues(t *testing.T) (defaults map[string]any, paths []string) {
 	t.Helper()
 	var values map[string]any
 	text, err := os.ReadFile(chart + "/values.yaml")
-	must(t, err)
-	must(t, yaml.UnmarshalStrict(text, &values))
+	test.Must(t, err)
+	test.Must(t, yaml.UnmarshalStrict(text, &values))
 	var schema map[string]any
 	text, err = os.ReadFile(chart + "/values.schema.json")
-	must(t, err)
-	must(t, json.Unmarshal(text, &schema))
+	test.Must(t, err)
+	test.Must(t, json.Unmarshal(text, &schema))
 	definitions := schema["$defs"].(map[string]any)
 
 	defaults = map[string]any{}
@@ -70,13 +71,13 @@ var valueRow = regexp.MustCompile("(?m)^\\| `([a-zA-Z.]+)` \\| (.+?) \\| (.+) \\
 func TestTheReadmeListsEachValueWithItsDefault(t *testing.T) {
 	defaults, paths := readValues(t)
 	text, err := os.ReadFile(chart + "/README.md")
-	must(t, err)
+	test.Must(t, err)
 	var listed []string
 	for _, row := range valueRow.FindAllStringSubmatch(string(text), -1) {
 		path := row[1]
 		listed = append(listed, path)
 		value, err := json.Marshal(defaults[path])
-		must(t, err)
+		test.Must(t, err)
 		// A long default is only in values.yaml.
 		want := "`" + string(value) + "`"
 		if len(want) > 40 {
@@ -186,6 +187,6 @@ func TestTheChartCanBeADependency(t *testing.T) {
 func writeValues(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "values.yaml")
-	must(t, os.WriteFile(file, []byte(text), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
 }

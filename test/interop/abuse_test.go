@@ -68,9 +68,7 @@ func TestRequestsOutsideTheProtocolAreRejectedWithoutSideEffects(t *testing.T) {
 			"GET / HTTP/1.1\r\nHost: x\r\n\r\n", "\x16\x03\x01\x00\x05hello", strings.Repeat("\xff", 100_000), "",
 		} {
 			conn, err := net.Dial("tcp", operator.grpc)
-			if err != nil {
-				t.Fatal(err)
-			}
+			must(t, err)
 			// The server may close before everything is written.
 			_, _ = io.WriteString(conn, text)
 			_ = conn.Close()
@@ -108,9 +106,7 @@ func TestReadsAndRemovalsOfOneCallerDoNotAffectAnother(t *testing.T) {
 
 	w := dial(t, operator.grpc)
 	own, err := w.subscribe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	if id, err := next(own); id != "" || err != nil {
 		t.Fatalf("the first notification names %q, %v", id, err)
 	}
@@ -136,9 +132,7 @@ func TestReadsAndRemovalsOfOneCallerDoNotAffectAnother(t *testing.T) {
 	await(t, "the status is written", func() error { return statusHas("standard", "rome") })
 	status := kubectl(t, "", "get", "resourcepolicy", "standard", "-o", "yaml")
 	metrics, err := get(t.Context(), selfSigned, "https://"+operator.metrics+"/metrics", token)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for what, text := range map[string]string{"status": status, "metrics": metrics, "log": operator.output.String()} {
 		if strings.Contains(text, "made-up") {
 			t.Errorf("the %s has a made-up ID", what)
@@ -174,9 +168,7 @@ func TestStreamsOpenedAndDroppedAtRandomAreCleanedUp(t *testing.T) {
 	}
 	awaitMetric("proffer_subscribers", 1)
 	idle, err := operator.metric(t, token, "go_goroutines")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 
 	var wg sync.WaitGroup
 	turn := make(chan struct{}, 100)

@@ -47,9 +47,7 @@ func (s subscriptions) Subscribe(
 func connect(t *testing.T, address string, timeout time.Duration) *client {
 	t.Helper()
 	monitor, err := monitors.NewExternalMonitor(t.Context(), address, timeout)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	count := &atomic.Int64{}
 	monitor.ResourceReaderClient = subscriptions{monitor.ResourceReaderClient, count}
 	// The channel is larger than any test needs, so that it never blocks Liqo's goroutine.

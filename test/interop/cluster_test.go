@@ -69,9 +69,7 @@ func startControlPlane(program, root, kubeconfig string) (stop func() error, err
 func kubectl(t *testing.T, input string, args ...string) string {
 	t.Helper()
 	out, err := runKubectl(deadline(t), input, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return out
 }
 

@@ -132,9 +132,7 @@ func TestLiqosControllerOffersWhatThePolicyOffers(t *testing.T) {
 	kubectl(t, "", "wait", "--for=condition=Established", "--timeout=60s", "-f", programs.liqoCRDs)
 
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	cmd := exec.Command(self)
 	cmd.Env = append(os.Environ(), asLiqo+"="+operator.grpc, "KUBECONFIG="+programs.kubeconfig)
 	liqo := start(t, "Liqo's controller", cmd)
@@ -192,13 +190,9 @@ func TestLiqosControllerOffersWhatThePolicyOffers(t *testing.T) {
 func liqoClient(t *testing.T) ctrlclient.Client {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", programs.kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	c, err := ctrlclient.New(config, ctrlclient.Options{Scheme: liqoScheme()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return c
 }
 

@@ -12,9 +12,7 @@ import (
 func flatOffer(t *testing.T, w wire, id string, want map[string]string) {
 	t.Helper()
 	response, err := w.call(t.Context(), readMethod, identity(id))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	got, err := flatList(response)
 	if err != nil {
 		t.Fatalf("% x: %v", response, err)
@@ -31,9 +29,7 @@ func flatOffer(t *testing.T, w wire, id string, want map[string]string) {
 func follow(t *testing.T, w wire) (notified func(want string)) {
 	t.Helper()
 	stream, err := w.subscribe(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	return func(want string) {
 		t.Helper()
 		got, err := next(stream)
@@ -120,9 +116,7 @@ func TestPoolsDecodedAsFlatAreWrongWithoutAnError(t *testing.T) {
 	apply(t, fixed("standard", "gold", `cpu: "2", memory: 2G, pods: "10"`))
 	operator := readyOperator(t)
 	response, err := dial(t, operator.grpc).call(t.Context(), readMethod, identity("rome"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	junk, err := flatList(response)
 	if err != nil {
 		t.Fatalf("the decoder of the flat form failed: %v", err)

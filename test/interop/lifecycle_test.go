@@ -48,9 +48,7 @@ func TestNoChangeIsLostOverManyCrashes(t *testing.T) {
 		}()
 		operator.kill()
 		operator.start(t)
-		if err := <-edited; err != nil {
-			t.Fatal(err)
-		}
+		must(t, <-edited)
 		c.follow(t, "rome", offers{"gold": {"cpu": fmt.Sprint(cpu), "memory": "2G", "pods": "10"}})
 	}
 }

@@ -40,9 +40,7 @@ func TestLiqoReadsEachClassAsAPool(t *testing.T) {
 	c.offered(t, "32f0b45b-5c06-4cc4-84b6-03a323ffc93d", others(map[string]string{"cpu": "4", "pods": "110"}))
 
 	lists, err := c.ReadResources(t.Context(), "rome")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	for _, list := range lists {
 		if list.PoolPrefix == "gold" && list.Resources["memory"].Cmp(resource.MustParse("1073741824")) != 0 {
 			t.Errorf("memory is %v, want 1Gi", list.Resources["memory"])

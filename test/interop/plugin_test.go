@@ -29,9 +29,7 @@ type plugin struct {
 func startPlugin(t *testing.T, amounts map[string]string) *plugin {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	p := &plugin{address: listener.Addr().String(), amounts: amounts, subscribers: map[monitors.ResourceReader_SubscribeServer]struct{}{}}
 	server := grpc.NewServer()
 	monitors.RegisterResourceReaderServer(server, p)

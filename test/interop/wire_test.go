@@ -41,9 +41,7 @@ func dial(t *testing.T, address string) wire {
 	t.Helper()
 	conn, err := grpc.DialContext(deadline(t), address, grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithBlock())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	return wire{conn}
 }

@@ -20,6 +20,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	proffer "proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/test"
 )
 
 // cluster is a control plane with two API servers. Tests may freeze the first, and change objects
@@ -43,25 +44,18 @@ func startCluster(t *testing.T) *cluster {
 	t.Helper()
 	c := &cluster{t: t, Cluster: controlplane.StartTest(t, controlplane.Options{CRDDirs: crds})}
 	second, err := c.AddAPIServer(t.Context())
-	c.check(err)
+	test.Must(c.t, err)
 	c.first, c.second = c.address(c.Config), c.address(second)
 	c.api, err = client.New(second, client.Options{Scheme: proffer.NewScheme()})
-	c.check(err)
+	test.Must(c.t, err)
 	return c
 }
 
 func (c *cluster) address(config *rest.Config) string {
 	c.t.Helper()
 	url, _, err := rest.DefaultServerUrlFor(config)
-	c.check(err)
+	test.Must(c.t, err)
 	return url.Host
-}
-
-func (c *cluster) check(err error) {
-	c.t.Helper()
-	if err != nil {
-		c.t.Fatal(err)
-	}
 }
 
 // kubeconfig writes the administrator's kubeconfig with a changed cluster to a file and returns its
@@ -69,12 +63,12 @@ func (c *cluster) check(err error) {
 func (c *cluster) kubeconfig(change func(*clientcmdapi.Cluster)) string {
 	c.t.Helper()
 	config, err := clientcmd.Load(c.Kubeconfig)
-	c.check(err)
+	test.Must(c.t, err)
 	for _, to := range config.Clusters {
 		change(to)
 	}
 	path := filepath.Join(c.t.TempDir(), "kubeconfig")
-	c.check(clientcmd.WriteToFile(*config, path))
+	test.Must(c.t, clientcmd.WriteToFile(*config, path))
 	return path
 }
 
@@ -96,7 +90,7 @@ func allocatable(cpu string) map[string]any {
 func (c *cluster) patch(of map[string]any) client.Patch {
 	c.t.Helper()
 	text, err := json.Marshal(of)
-	c.check(err)
+	test.Must(c.t, err)
 	return client.RawPatch(types.MergePatchType, text)
 }
 
@@ -105,11 +99,11 @@ func (c *cluster) patch(of map[string]any) client.Patch {
 func (c *cluster) populate(ctx context.Context) {
 	c.t.Helper()
 	n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
-	c.check(c.api.Create(ctx, n))
+	test.Must(c.t, c.api.Create(ctx, n))
 	// The API server taints each new node as not ready.
-	c.check(c.api.Patch(ctx, n, c.patch(map[string]any{"spec": map[string]any{"taints": nil}})))
-	c.check(c.api.Status().Patch(ctx, n, c.patch(allocatable("8"))))
-	c.check(c.api.Create(ctx, aForeignCluster()))
+	test.Must(c.t, c.api.Patch(ctx, n, c.patch(map[string]any{"spec": map[string]any{"taints": nil}})))
+	test.Must(c.t, c.api.Status().Patch(ctx, n, c.patch(allocatable("8"))))
+	test.Must(c.t, c.api.Create(ctx, aForeignCluster()))
 	for name, spec := range map[string]v1alpha1.ResourcePolicySpec{
 		"nodes": {Offer: v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{}}},
 		"gold":  {Class: "gold", Offer: v1alpha1.PolicyOffer{Fixed: quantities("1")}},
@@ -118,7 +112,7 @@ func (c *cluster) populate(ctx context.Context) {
 			Consumers: &v1alpha1.Consumers{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": "silver"}}},
 		},
 	} {
-		c.check(c.api.Create(ctx, &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
+		test.Must(c.t, c.api.Create(ctx, &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: spec}))
 	}
 }
 
@@ -133,12 +127,12 @@ func aForeignCluster() *unstructured.Unstructured {
 // the label of silver.
 func (c *cluster) change(ctx context.Context) {
 	c.t.Helper()
-	c.check(c.api.Status().Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, c.patch(allocatable("2"))))
+	test.Must(c.t, c.api.Status().Patch(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n"}}, c.patch(allocatable("2"))))
 	gold := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "gold"}}
 	fixed := map[string]any{"fixed": map[string]string{"cpu": "3"}}
-	c.check(c.api.Patch(ctx, gold, c.patch(map[string]any{"spec": map[string]any{"offer": fixed}})))
+	test.Must(c.t, c.api.Patch(ctx, gold, c.patch(map[string]any{"spec": map[string]any{"offer": fixed}})))
 	labels := map[string]any{"labels": map[string]string{"tier": "silver"}}
-	c.check(c.api.Patch(ctx, aForeignCluster(), c.patch(map[string]any{"metadata": labels})))
+	test.Must(c.t, c.api.Patch(ctx, aForeignCluster(), c.patch(map[string]any{"metadata": labels})))
 }
 
 // syncTimeout is for what takes seconds on an idle machine.

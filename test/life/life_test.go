@@ -9,6 +9,8 @@ import (
 
 	"k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/cert"
+
+	"proffer.dev/proffer/test"
 )
 
 // bound is the time in which every watch must notice that its connection is dead, and catch up.
@@ -51,7 +53,7 @@ func deadConnections(t *testing.T, c *cluster) []deadConnection {
 			func() (string, []string) { return c.kubeconfig(at(balancer.address())), nil },
 			func() {
 				balancer.sendTo(c.second)
-				c.check(c.FreezeAPIServer())
+				test.Must(c.t, c.FreezeAPIServer())
 			},
 		},
 		{
@@ -90,9 +92,7 @@ func TestEveryWatchFindsADeadConnectionWithinAMinute(t *testing.T) {
 		operators[i] = startOperator(t, kubeconfig, env...)
 	}
 	for _, o := range operators {
-		if err := o.awaitOffers(t.Context(), syncTimeout, asPopulated); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, o.awaitOffers(t.Context(), syncTimeout, asPopulated))
 	}
 
 	// All cases run at once, because each takes most of a minute.
@@ -123,11 +123,11 @@ func TestTheOperatorSyncsWithAnAPIServerThatOnlySpeaksHTTP2(t *testing.T) {
 	c := startCluster(t)
 	c.populate(t.Context())
 	authority, key, err := cert.GenerateSelfSignedCertKey("127.0.0.1", []net.IP{net.ParseIP("127.0.0.1")}, nil)
-	c.check(err)
+	test.Must(c.t, err)
 	own, err := tls.X509KeyPair(authority, key)
-	c.check(err)
+	test.Must(c.t, err)
 	admin, err := tls.X509KeyPair(c.Config.CertData, c.Config.KeyData)
-	c.check(err)
+	test.Must(c.t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.Config.CAData)
 	r := newRelay(t, c.first, endingTLS(
@@ -137,7 +137,5 @@ func TestTheOperatorSyncsWithAnAPIServerThatOnlySpeaksHTTP2(t *testing.T) {
 	o := startOperator(t, c.kubeconfig(func(to *api.Cluster) {
 		to.Server, to.CertificateAuthorityData = "https://"+r.address(), authority
 	}))
-	if err := o.awaitOffers(t.Context(), syncTimeout, asPopulated); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, o.awaitOffers(t.Context(), syncTimeout, asPopulated))
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	wire "proffer.dev/proffer/proto/resourcereader"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -30,9 +31,7 @@ func startOperator(t *testing.T, kubeconfig string, env ...string) *operator {
 	}
 	o := &operator{Process: process.StartTest(t, program, args, append([]string{"KUBECONFIG=" + kubeconfig}, env...)...)}
 	connection, err := grpc.NewClient(o.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })
 	o.reader = wire.NewResourceReaderClient(connection)
 	return o

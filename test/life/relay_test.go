@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // relay terminates TCP on both sides and copies between them, like a load balancer, a proxy on the
@@ -42,9 +44,7 @@ type link struct {
 func newRelay(t *testing.T, target string, options ...func(*relay)) *relay {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	r := &relay{
 		t: t, listener: listener, target: target, links: map[*link]struct{}{},
 		dial: func(address string) (net.Conn, error) { return net.Dial("tcp", address) },

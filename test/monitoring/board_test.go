@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/prometheus/prometheus/promql/parser"
+
+	"proffer.dev/proffer/test"
 )
 
 // board is what the tests read of a Grafana board.
@@ -36,9 +38,9 @@ type target struct{ RefID, Expr, LegendFormat string }
 func readBoard(t *testing.T) *board {
 	t.Helper()
 	text, err := os.ReadFile(config + "/components/dashboard/proffer.json")
-	must(t, err)
+	test.Must(t, err)
 	b := &board{}
-	must(t, json.Unmarshal(text, b))
+	test.Must(t, json.Unmarshal(text, b))
 	return b
 }
 
@@ -135,7 +137,7 @@ func TestTheQueryOfAVariableIsItsDefinition(t *testing.T) {
 		}
 		n++
 		var sent struct{ Query, RefID string }
-		must(t, json.Unmarshal(v.Query, &sent))
+		test.Must(t, json.Unmarshal(v.Query, &sent))
 		if sent.Query != v.Definition || sent.RefID == "" {
 			t.Errorf("variable %s sends %+v, and is shown as %s", v.Name, sent, v.Definition)
 		}

@@ -49,7 +49,7 @@ func TestTheBoardAndTheAlertsWorkOnALiveOperator(t *testing.T) {
 	})
 	t.Run("an alert notices that no operator runs", func(t *testing.T) {
 		for _, o := range w.operators {
-			must(t, o.Stop(timeout))
+			test.Must(t, o.Stop(timeout))
 		}
 		test.EventuallyWithin(t, timeout, func() error {
 			active, err := w.alerts(t.Context())
@@ -148,7 +148,7 @@ func (w *world) testVariables(t *testing.T) {
 		}
 		of, label := v.labelsOf(t)
 		result, err := w.query(t.Context(), fmt.Sprintf("group by (%s) (%s)", label, all.in(of)))
-		must(t, err)
+		test.Must(t, err)
 		for _, sample := range result {
 			if value := sample.Metric[model.LabelName(label)]; value != "" { // Grafana does not list it either.
 				got[v.Name] = append(got[v.Name], value)
@@ -169,7 +169,7 @@ func (w *world) testVariables(t *testing.T) {
 					continue
 				}
 				result, err := w.query(t.Context(), chosen.in(q.Expr))
-				must(t, err)
+				test.Must(t, err)
 				for _, sample := range result {
 					n++
 					if of, labelled := sample.Metric[model.LabelName(variable)]; labelled && string(of) != value {
@@ -188,7 +188,7 @@ func (w *world) testVariables(t *testing.T) {
 func (w *world) exposed(t *testing.T) (names []string) {
 	t.Helper()
 	result, err := w.query(t.Context(), `group by (__name__) ({__name__=~".+"})`)
-	must(t, err)
+	test.Must(t, err)
 	for _, sample := range result {
 		names = append(names, string(sample.Metric[model.MetricNameLabel]))
 	}
@@ -234,7 +234,7 @@ func (w *world) testLabels(t *testing.T) {
 		for _, expr := range list {
 			for _, s := range selectors(t, expr) {
 				series, err := w.query(t.Context(), s.Name)
-				must(t, err)
+				test.Must(t, err)
 				for _, m := range s.LabelMatchers {
 					fitting := func(sample *model.Sample) bool { return fits(m, sample) }
 					if m.Name != model.MetricNameLabel && !slices.ContainsFunc(series, fitting) {

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -33,15 +34,8 @@ var programs = sync.OnceValues(func() (string, error) {
 func program(t *testing.T, name string) string {
 	t.Helper()
 	dir, err := programs()
-	must(t, err)
+	test.Must(t, err)
 	return filepath.Join(dir, name)
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 // ruleFile is a file of rules of Prometheus, which is also the spec of a PrometheusRule.
@@ -60,16 +54,16 @@ type alert struct {
 func readRules(t *testing.T) (file []byte, alerts []alert) {
 	t.Helper()
 	objects, err := controlplane.ReadObjects(config + "/components/alerts/prometheusrule.yaml")
-	must(t, err)
+	test.Must(t, err)
 	if len(objects) != 1 {
 		t.Fatalf("%d objects, want one PrometheusRule", len(objects))
 	}
 	spec, _, err := unstructured.NestedMap(objects[0].Object, "spec")
-	must(t, err)
+	test.Must(t, err)
 	file, err = yaml.Marshal(spec)
-	must(t, err)
+	test.Must(t, err)
 	var parsed ruleFile
-	must(t, yaml.Unmarshal(file, &parsed))
+	test.Must(t, yaml.Unmarshal(file, &parsed))
 	for _, group := range parsed.Groups {
 		alerts = append(alerts, group.Rules...)
 	}
@@ -79,10 +73,10 @@ func readRules(t *testing.T) (file []byte, alerts []alert) {
 func TestEachAlertFiresWhenItShouldAndOnlyThen(t *testing.T) {
 	dir := t.TempDir()
 	file, _ := readRules(t)
-	must(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), file, 0o600))
-	must(t, os.CopyFS(dir, os.DirFS(cases)))
+	test.Must(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), file, 0o600))
+	test.Must(t, os.CopyFS(dir, os.DirFS(cases)))
 	tests, err := filepath.Glob(cases + "/*.yaml")
-	must(t, err)
+	test.Must(t, err)
 	commands := [][]string{{"check", "rules", "--lint=all", "--lint-fatal", "rules.yaml"}}
 	for _, test := range tests {
 		commands = append(commands, []string{"test", "rules", filepath.Base(test)})
@@ -120,7 +114,7 @@ func (a *alertTest) about(t *testing.T) (name string, fires bool) {
 
 func TestEachAlertHasACaseInWhichItFiresAndOneInWhichItIsSilent(t *testing.T) {
 	files, err := filepath.Glob(cases + "/*.yaml")
-	must(t, err)
+	test.Must(t, err)
 	type found struct{ fires, silent int }
 	has := map[string]*found{}
 	_, alerts := readRules(t)
@@ -129,9 +123,9 @@ func TestEachAlertHasACaseInWhichItFiresAndOneInWhichItIsSilent(t *testing.T) {
 	}
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		test.Must(t, err)
 		var parsed struct{ Tests []alertTest }
-		must(t, yaml.Unmarshal(text, &parsed))
+		test.Must(t, yaml.Unmarshal(text, &parsed))
 		for _, test := range parsed.Tests {
 			name, fires := test.about(t)
 			switch of := has[name]; {
@@ -155,7 +149,7 @@ var section = regexp.MustCompile(`(?m)^### (\w+)$`)
 
 func TestEachAlertHasItsSectionInTroubleshooting(t *testing.T) {
 	page, err := os.ReadFile(troubles)
-	must(t, err)
+	test.Must(t, err)
 	_, text, _ := strings.Cut(string(page), "\n## Alerts\n")
 	sections := map[string]bool{}
 	for _, match := range section.FindAllStringSubmatch(text, -1) {

@@ -17,6 +17,8 @@ import (
 	"github.com/prometheus/prometheus/model/labels"
 	"github.com/prometheus/prometheus/promql/parser"
 	"go.yaml.in/yaml/v3"
+
+	"proffer.dev/proffer/test"
 )
 
 // unitTests is a file of promtool. Its values are texts such as 0x40, which sigs.k8s.io/yaml would take
@@ -91,9 +93,9 @@ func scraped(cluster, namespace, instance string) map[string]string {
 func operator(t *testing.T, scraped func(instance string) map[string]string, values func(r *reported, leads bool) string) (all []series) {
 	t.Helper()
 	text, err := os.ReadFile("testdata/operator.yaml")
-	must(t, err)
+	test.Must(t, err)
 	var list []reported
-	must(t, yaml.Unmarshal(text, &list))
+	test.Must(t, yaml.Unmarshal(text, &list))
 	for i := range list {
 		for _, instance := range []string{"leader", "follower"} {
 			labelled := with(metric(t, list[i].Series), scraped(instance))
@@ -202,12 +204,12 @@ func healthy(t *testing.T, cluster, namespace string) []series {
 func alertTests(t *testing.T) (all []unitTest) {
 	t.Helper()
 	files, err := filepath.Glob(cases + "/*.yaml")
-	must(t, err)
+	test.Must(t, err)
 	for _, file := range files {
 		text, err := os.ReadFile(file)
-		must(t, err)
+		test.Must(t, err)
 		var parsed unitTests
-		must(t, yaml.Unmarshal(text, &parsed))
+		test.Must(t, yaml.Unmarshal(text, &parsed))
 		all = append(all, parsed.Tests...)
 	}
 	return slices.DeleteFunc(all, func(test unitTest) bool { return len(test.Series) == 0 })
@@ -234,9 +236,9 @@ func promtool(t *testing.T, tests []unitTest) {
 		tests[i].shorten(t)
 	}
 	text, err := yaml.Marshal(unitTests{[]string{"rules.yaml"}, "1m", tests})
-	must(t, err)
-	must(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), rules, 0o600))
-	must(t, os.WriteFile(filepath.Join(dir, "tests.yaml"), text, 0o600))
+	test.Must(t, err)
+	test.Must(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), rules, 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(dir, "tests.yaml"), text, 0o600))
 	cmd := exec.CommandContext(t.Context(), program(t, "promtool"), "test", "rules", "tests.yaml")
 	cmd.Dir = dir
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -248,11 +250,11 @@ func promtool(t *testing.T, tests []unitTest) {
 func (u *unitTest) shorten(t *testing.T) {
 	t.Helper()
 	interval, err := time.ParseDuration(u.Interval)
-	must(t, err)
+	test.Must(t, err)
 	steps := 0
 	for _, e := range u.Expectations {
 		at, err := time.ParseDuration(e.Time)
-		must(t, err)
+		test.Must(t, err)
 		steps = max(steps, int(at/interval))
 	}
 	for i, s := range u.Series {

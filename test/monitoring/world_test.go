@@ -22,6 +22,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -51,13 +52,13 @@ func newWorld(t *testing.T) *world {
 	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
 	dir := t.TempDir()
 	operator, err := process.Build(t.Context(), dir)
-	must(t, err)
+	test.Must(t, err)
 	w := &world{kubeconfig: filepath.Join(dir, "kubeconfig")}
 	w.cluster = controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{
 		controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"),
 		controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
 	}})
-	must(t, w.cluster.WriteKubeconfig(w.kubeconfig))
+	test.Must(t, w.cluster.WriteKubeconfig(w.kubeconfig))
 	w.kubectl(t, "apply", "-k", withAccounting(t, dir))
 	w.startOperators(t, operator, dir)
 	w.startPrometheus(t, dir)
@@ -69,22 +70,22 @@ func newWorld(t *testing.T) *world {
 func withAccounting(t *testing.T, dir string) string {
 	t.Helper()
 	text, err := os.ReadFile(config + "/components/accounting/config.yaml")
-	must(t, err)
+	test.Must(t, err)
 	books := strings.NewReplacer(`clusterID: ""`, "clusterID: milan", "/etc/proffer/", dir+"/mounted/").Replace(string(text))
 	root, err := filepath.Abs(config)
-	must(t, err)
+	test.Must(t, err)
 	resolved, err := filepath.EvalSymlinks(dir)
-	must(t, err)
+	test.Must(t, err)
 	up, err := filepath.Rel(filepath.Join(resolved, "overlay"), root)
-	must(t, err)
+	test.Must(t, err)
 	for file, content := range map[string]string{
 		"mounted/configuration/config.yaml": books,
 		"mounted/database/dsn":              dbtest.Shared(t, dbtest.PostgreSQL).NewDatabase(t).DSN(),
 		"overlay/kustomization.yaml":        fmt.Sprintf("resources: [%[1]s/default]\ncomponents: [%[1]s/components/accounting]\n", up),
 	} {
 		file = filepath.Join(dir, file)
-		must(t, os.MkdirAll(filepath.Dir(file), 0o700))
-		must(t, os.WriteFile(file, []byte(content), 0o600))
+		test.Must(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		test.Must(t, os.WriteFile(file, []byte(content), 0o600))
 	}
 	return filepath.Join(dir, "overlay")
 }
@@ -93,7 +94,7 @@ func withAccounting(t *testing.T, dir string) string {
 func (w *world) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
 	out, err := run(t.Context(), []string{"KUBECONFIG=" + w.kubeconfig}, filepath.Join(w.cluster.Assets, "kubectl"), args...)
-	must(t, err)
+	test.Must(t, err)
 	return out
 }
 
@@ -131,11 +132,11 @@ func (w *world) startPrometheus(t *testing.T, dir string) {
 	w.kubectl(t, "create", "clusterrolebinding", "prometheus-reads-proffer",
 		"--clusterrole=proffer-metrics-reader", "--serviceaccount=monitoring:prometheus")
 	text, err := os.ReadFile(config + "/components/servicemonitor/servicemonitor.yaml")
-	must(t, err)
+	test.Must(t, err)
 	var monitor struct {
 		Spec struct{ Endpoints []endpoint }
 	}
-	must(t, yaml.Unmarshal(text, &monitor))
+	test.Must(t, yaml.Unmarshal(text, &monitor))
 	scrape := monitor.Spec.Endpoints[0]
 	if scrape.BearerTokenFile != "/var/run/secrets/kubernetes.io/serviceaccount/token" {
 		t.Fatalf("the ServiceMonitor authenticates with %q, want the token of the account", scrape.BearerTokenFile)
@@ -157,10 +158,10 @@ func (w *world) startPrometheus(t *testing.T, dir string) {
 			"static_configs": targets,
 		}},
 	})
-	must(t, err)
+	test.Must(t, err)
 	token := strings.TrimSpace(w.kubectl(t, "-n", "monitoring", "create", "token", "prometheus"))
 	for file, content := range map[string][]byte{"prometheus.yaml": settings, "rules.yaml": rules, "token": []byte(token)} {
-		must(t, os.WriteFile(filepath.Join(dir, file), content, 0o600))
+		test.Must(t, os.WriteFile(filepath.Join(dir, file), content, 0o600))
 	}
 	address := process.FreeAddress(t)
 	server := process.StartTest(t, program(t, "prometheus"), []string{
@@ -168,11 +169,11 @@ func (w *world) startPrometheus(t *testing.T, dir string) {
 		"--storage.tsdb.path=" + filepath.Join(dir, "data"), "--web.listen-address=" + address,
 	})
 	client, err := api.NewClient(api.Config{Address: "http://" + address})
-	must(t, err)
+	test.Must(t, err)
 	w.prometheus = promv1.NewAPI(client)
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
 	defer cancel()
-	must(t, server.Until(ctx, func(ctx context.Context) error {
+	test.Must(t, server.Until(ctx, func(ctx context.Context) error {
 		_, err := process.Get(ctx, http.DefaultClient, "http://"+address+"/-/ready", "")
 		return err
 	}))

@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
+	"proffer.dev/proffer/test"
 )
 
 // apiServer serves lists of ForeignClusters.
@@ -106,9 +107,7 @@ func publish(t *table.Table, l *capacity.Ledger) {
 
 func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 	clusters, err := consumer.NewLister(apiServer(t), logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	offers, ledger := table.New(), capacity.NewLedger()
 	unready := web.New(table.New(), ledger, failing{}, nil, "v0.1.0")
 	server := web.New(offers, ledger, clusters, nil, "v0.1.0")
@@ -125,9 +124,7 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 	described := httptest.NewRecorder()
 	api.ServeHTTP(described, httptest.NewRequest(http.MethodGet, "/api/openapi.json", nil))
 	document, err := libopenapi.NewDocument(described.Body.Bytes())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	checker, problems := validator.NewValidator(document)
 	if len(problems) > 0 {
 		t.Fatal(problems)
@@ -199,9 +196,7 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 		})
 	}
 	model, err := document.BuildV3Model()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for path := range model.Model.Paths.PathItems.KeysFromOldest() {
 		if !covered[path] {
 			t.Errorf("no answer of %s was checked", path)

@@ -43,7 +43,7 @@ func startBrowser(t *testing.T) context.Context {
 	t.Cleanup(stop)
 	browser, cancel := chromedp.NewContext(allocator)
 	t.Cleanup(cancel)
-	must(t, chromedp.Do(browser))
+	test.Must(t, chromedp.Do(browser))
 	return browser
 }
 
@@ -174,8 +174,8 @@ func (p *tab) cells(rows string) [][]string {
 func (p *tab) screenshot(name string) (file string) {
 	p.t.Helper()
 	png := resultOf(p, chromedp.CaptureScreenshot())
-	must(p.t, os.MkdirAll("screenshots", 0o755))
+	test.Must(p.t, os.MkdirAll("screenshots", 0o755))
 	file = filepath.Join("screenshots", name+".png")
-	must(p.t, os.WriteFile(file, png, 0o600))
+	test.Must(p.t, os.WriteFile(file, png, 0o600))
 	return file
 }

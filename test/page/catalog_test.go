@@ -16,18 +16,19 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // catalog returns what the JSON API answers for a consumer.
 func (w *world) catalog(t *testing.T, id string) (of rest.CatalogOf) {
 	t.Helper()
 	api, err := corev1client.NewForConfig(w.cluster.Config)
-	must(t, err)
+	test.Must(t, err)
 	token := strings.TrimSpace(w.kubectl(t, "-n", namespace, "create", "token", "proffer-reader"))
 	text, err := api.RESTClient().Get().Namespace(namespace).Resource("services").Name("https:proffer-metrics:https").SubResource("proxy").
 		Suffix(rest.CatalogPath, id).SetHeader(rest.TokenHeader, token).DoRaw(t.Context())
-	must(t, err)
-	must(t, json.Unmarshal(text, &of))
+	test.Must(t, err)
+	test.Must(t, json.Unmarshal(text, &of))
 	return of
 }
 
@@ -102,7 +103,7 @@ func (p *tab) shows(e *v1alpha1.OfferStatus) {
 		p.t.Errorf("%s: the link is %q", e.Class, link)
 	}
 	until, err := time.Parse(time.RFC3339, value[string](p, fmt.Sprintf("document.querySelector(%q).dateTime", section+" time")))
-	must(p.t, err)
+	test.Must(p.t, err)
 	if behind := e.ValidUntil.Sub(until); behind < -time.Second || behind > pageTime {
 		p.t.Errorf("%s: valid until %v, the API has %v", e.Class, until, e.ValidUntil)
 	}

@@ -221,7 +221,7 @@ func testRehearsal(t *testing.T, w *world) {
 	p.do(chromedp.SetValue("#policy", pasted), chromedp.Click("main button"))
 	p.awaitText("What would change")
 	file := filepath.Join(t.TempDir(), "less.yaml")
-	must(t, os.WriteFile(file, []byte(pasted), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(pasted), 0o600))
 	printed := strings.Join(strings.Fields(w.simulate(t, file)), " ")
 	rows := p.cells(`[aria-label="Offers that change"] tbody tr`)
 	if len(rows) != 6 {
@@ -307,9 +307,9 @@ func testDark(t *testing.T, w *world) {
 		image := p.screenshot("page-" + scheme)
 		if *update {
 			content, err := os.ReadFile(image)
-			must(t, err)
-			must(t, os.MkdirAll(docsImages, 0o755))
-			must(t, os.WriteFile(filepath.Join(docsImages, "dashboard-"+scheme+".png"), content, 0o600))
+			test.Must(t, err)
+			test.Must(t, os.MkdirAll(docsImages, 0o755))
+			test.Must(t, os.WriteFile(filepath.Join(docsImages, "dashboard-"+scheme+".png"), content, 0o600))
 		}
 	}
 }

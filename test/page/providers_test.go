@@ -47,7 +47,7 @@ func testProviders(t *testing.T, w *world) {
 			return nil
 		})
 		var o v1alpha1.Orchestration
-		must(t, json.Unmarshal([]byte(w.kubectl(t, "get", "orch", "broker", "-o", "json")), &o))
+		test.Must(t, json.Unmarshal([]byte(w.kubectl(t, "get", "orch", "broker", "-o", "json")), &o))
 		if diff := cmp.Diff(step.entries, o.Spec.Disabled); diff != "" {
 			t.Error(diff)
 		}

@@ -52,20 +52,20 @@ func newWorld(t *testing.T) *world {
 	w := &world{dir: t.TempDir()}
 	w.admin, w.plugin = filepath.Join(w.dir, "admin"), filepath.Join(w.dir, "kubectl-proffer")
 	root, err := process.Checkout(t.Context())
-	must(t, err)
+	test.Must(t, err)
 	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", w.plugin, "./cmd/kubectl-proffer")
 	build.Dir = root
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the plugin: %v\n%s", err, out)
 	}
 	proxy, err := egress.New(w.dir)
-	must(t, err)
+	test.Must(t, err)
 	// It waits for the connections of the API server, which ends before it.
-	t.Cleanup(func() { must(t, proxy.Close()) })
+	t.Cleanup(func() { test.Must(t, proxy.Close()) })
 	w.cluster = controlplane.StartTest(t, controlplane.Options{APIServerFlags: map[string][]string{"egress-selector-config-file": {proxy.Config}}})
 	w.client, err = client.New(w.cluster.Config, client.Options{})
-	must(t, err)
-	must(t, w.cluster.WriteKubeconfig(w.admin))
+	test.Must(t, err)
+	test.Must(t, w.cluster.WriteKubeconfig(w.admin))
 	w.kubectl(t, "apply", "-k", filepath.Join(root, "config", "default"))
 	for _, name := range []string{"crd", "role", "toggle_role"} {
 		w.kubectl(t, "apply", "-f", filepath.Join(root, "config", "components", "orchestrator", name+".yaml"))
@@ -79,7 +79,7 @@ func newWorld(t *testing.T) *world {
 func (w *world) startOperator(t *testing.T, proxy *egress.Proxy) {
 	t.Helper()
 	program, err := process.Build(t.Context(), w.dir)
-	must(t, err)
+	test.Must(t, err)
 	operator := process.StartTest(t, program, []string{
 		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
 		"--health-probe-bind-address=:8081", "--orchestrate", "--cluster-id=milan",
@@ -126,7 +126,7 @@ func (w *world) pod(t *testing.T, name, node, consumer, cpu, memory string) {
 func (w *world) user(t *testing.T, name string, roles ...string) string {
 	t.Helper()
 	config, err := w.cluster.UserConfig(name)
-	must(t, err)
+	test.Must(t, err)
 	for _, role := range roles {
 		w.kubectl(t, "-n", namespace, "create", "rolebinding", name+"-"+role, "--role="+role, "--user="+name)
 	}
@@ -161,7 +161,7 @@ func run(t *testing.T, kubeconfig, program string, args ...string) string {
 // offers returns what the JSON API answers.
 func (w *world) offers(t *testing.T) (offers rest.Offers) {
 	t.Helper()
-	must(t, json.Unmarshal([]byte(w.proffer(t, "offers", "-o", "json")), &offers))
+	test.Must(t, json.Unmarshal([]byte(w.proffer(t, "offers", "-o", "json")), &offers))
 	return offers
 }
 
@@ -183,13 +183,13 @@ func (w *world) dashboard(t *testing.T, kubeconfig string) (address string) {
 	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), w.plugin, "dashboard", "--no-browser")
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	stdout, err := cmd.StdoutPipe()
-	must(t, err)
+	test.Must(t, err)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	must(t, cmd.Start())
+	test.Must(t, cmd.Start())
 	t.Cleanup(func() {
 		begun := time.Now()
-		must(t, cmd.Process.Signal(os.Interrupt))
+		test.Must(t, cmd.Process.Signal(os.Interrupt))
 		if err := cmd.Wait(); err != nil {
 			t.Errorf("the dashboard ends with %v: %s", err, &stderr)
 		}
@@ -223,7 +223,7 @@ func (w *world) crowd(t *testing.T) {
 			"spec: {class: crowd, consumers: {clusterIDs: [%s]}, offer: {fixed: {cpu: 1, memory: 1Gi, pods: 5}}}\n---\n", p, strings.Join(ids, ","))
 	}
 	file := filepath.Join(w.dir, "crowd.yaml")
-	must(t, os.WriteFile(file, []byte(text.String()), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(text.String()), 0o600))
 	w.kubectl(t, "apply", "-f", file)
 	t.Cleanup(func() { _ = os.Remove(file) })
 	test.Eventually(t, func() error {
@@ -232,11 +232,4 @@ func (w *world) crowd(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-func must(t *testing.T, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
 }

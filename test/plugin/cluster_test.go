@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/test"
 )
 
 func TestAClusterIsEvaluatedWithoutAnOperatorAsWithOne(t *testing.T) {
@@ -26,9 +27,7 @@ func TestAClusterIsEvaluatedWithoutAnOperatorAsWithOne(t *testing.T) {
 	if len(want.Offers) == 0 || len(want.Policies) == 0 {
 		t.Fatalf("nothing changes: %+v", want)
 	}
-	if err := operator.Stop(patience); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, operator.Stop(patience))
 
 	r, got := simulate(cluster.admin, "--world=cluster")
 	if len(got.Unknown) == 0 {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/test"
 )
 
 // update has the commands' output written into the page.
@@ -35,9 +36,7 @@ var varying = []struct {
 // that begins with "$ cat FILE" shows a file that the commands after it use.
 func testDocumentation(t *testing.T, kubeconfig string) {
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	dir, n := t.TempDir(), 0
 	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
 		var printed strings.Builder
@@ -45,9 +44,7 @@ func testDocumentation(t *testing.T, kubeconfig string) {
 			command, want, _ := strings.Cut(step, "\n")
 			output := want
 			if file, ok := strings.CutPrefix(command, "cat "); ok {
-				if err := os.WriteFile(filepath.Join(dir, file), []byte(want), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(want), 0o600))
 			} else if strings.HasPrefix(command, "kubectl proffer ") { // How to install is shown, not done.
 				n++
 				r := shell(t.Context(), kubeconfig, "cd "+dir+" && "+command)
@@ -67,9 +64,7 @@ func testDocumentation(t *testing.T, kubeconfig string) {
 		t.Errorf("%d commands on the page", n)
 	}
 	if *update {
-		if err := os.WriteFile(page, text, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.WriteFile(page, text, 0o600))
 	}
 }
 
@@ -78,9 +73,7 @@ func testDocumentation(t *testing.T, kubeconfig string) {
 func testAPIPage(t *testing.T, kubeconfig, address string) {
 	node(t, "node-7")
 	text, err := os.ReadFile("../../docs/api.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var setting string
 	var answers []string
 	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {

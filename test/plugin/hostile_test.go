@@ -172,9 +172,7 @@ func condition(kind, status, reason string) map[string]any {
 func notesOf(t *testing.T) (notes []string) {
 	t.Helper()
 	var all struct{ Items []struct{ Message string } }
-	if err := json.Unmarshal([]byte(must(t, "-n", "default", "get", "events", "--field-selector=reason=NotServed", "-o", "json")), &all); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal([]byte(must(t, "-n", "default", "get", "events", "--field-selector=reason=NotServed", "-o", "json")), &all))
 	for _, e := range all.Items {
 		notes = append(notes, e.Message)
 	}

@@ -22,6 +22,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane/egress"
 	proffer "proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -162,9 +163,7 @@ var binary = sync.OnceValues(func() (string, error) { return process.Build(conte
 func startOperator(t *testing.T) *process.Process {
 	t.Helper()
 	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	// What the operator of another test has offered would be offered as 0.
 	must(t, "-n", namespace, "delete", "configmap", "--ignore-not-found", proffer.OfferedConfigMap)
 	p := process.StartTest(t, program, []string{
@@ -212,9 +211,7 @@ func tokenOf(t *testing.T, account string) *rest.Config {
 func user(t *testing.T, name string, roles ...string) string {
 	t.Helper()
 	config, err := cluster.UserConfig(name)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, role := range roles {
 		must(t, "-n", namespace, "create", "rolebinding", name+"-"+role, "--role="+role, "--user="+name)
 		cleanup(t, "-n", namespace, "delete", "rolebinding", name+"-"+role)

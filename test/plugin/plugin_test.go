@@ -82,12 +82,8 @@ func TestEachCommandWorksThroughKubectl(t *testing.T) {
 func testSimulateThenApply(t *testing.T, kubeconfig string) {
 	file := filepath.Join(t.TempDir(), "policies.yaml")
 	text, err := os.ReadFile("testdata/policies.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, []byte(strings.Replace(string(text), "percent: 50", "percent: 75", 1)), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, os.WriteFile(file, []byte(strings.Replace(string(text), "percent: 50", "percent: 75", 1)), 0o600))
 	var before, after rest.Offers
 	var simulated rest.Simulation
 	decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &before)
@@ -159,12 +155,8 @@ func testWatch(t *testing.T, kubeconfig string) {
 	defer cancel()
 	cmd := shellCommand(ctx, kubeconfig, "exec kubectl proffer offers rome --class gold --watch")
 	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, cmd.Start())
 	lines := bufio.NewScanner(out)
 	for range 4 { // The header, and three resources.
 		lines.Scan()
@@ -293,9 +285,7 @@ func TestAnOperatorThatDoesNotAnswerIsExplained(t *testing.T) {
 		startPowerless(t)
 		expect(t, "the operator is not ready: ")
 		page, err := os.ReadFile("../../docs/troubleshooting.md")
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		const raw = "kubectl get --raw /api/v1/namespaces/proffer-system/services/https:proffer-metrics:https/proxy/offers\n"
 		r := shell(t.Context(), reader, strings.TrimSpace(raw))
 		if block := "```console\n$ " + raw + r.stderr + "```\n"; !strings.Contains(string(page), block) {
@@ -338,9 +328,7 @@ func testFirewall(t *testing.T) {
 func startPowerless(t *testing.T) {
 	t.Helper()
 	program, err := binary()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "powerless"}})
 	create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "plugin-test-powerless"},

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"proffer.dev/proffer/test"
 )
 
 // onTerminal runs a line of a shell whose output is a terminal of this width, and returns what the
@@ -24,26 +26,18 @@ func onTerminal(t *testing.T, width int, kubeconfig, line string) string {
 	defer func() { _ = master.Close() }()
 	fd := int(master.Fd())
 	number, err := unix.IoctlGetInt(fd, unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, unix.IoctlSetPointerInt(fd, unix.TIOCSPTLCK, 0))
 	if err := unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Row: 50, Col: uint16(width)}); err != nil { //nolint:gosec // it is small
 		t.Fatal(err)
 	}
 	slave, err := os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var stderr bytes.Buffer
 	cmd := shellCommand(t.Context(), kubeconfig, line)
 	cmd.Env = append(cmd.Env, "TERM=xterm")
 	cmd.Stdout, cmd.Stderr = slave, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, cmd.Start())
 	_ = slave.Close()
 	// When the last writer has closed the terminal, reading fails with EIO.
 	out, _ := io.ReadAll(master)
@@ -79,14 +73,10 @@ func testTables(t *testing.T, kubeconfig string) {
 		}
 		got, file := normalised(shown.String())+"\n", filepath.Join("testdata", fmt.Sprintf("terminal-%d.txt", width))
 		if *update {
-			if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, os.WriteFile(file, []byte(got), 0o600))
 		}
 		want, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if diff := cmp.Diff(string(want), got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", file, diff)
 		}

@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"proffer.dev/proffer/test"
 )
 
 // actAs is the environment variable that makes the test binary act as a program under test.
@@ -41,9 +43,7 @@ func TestMain(m *testing.M) {
 func startAs(t *testing.T, name string) *Process {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return StartTest(t, self, []string{"--health-probe-bind-address=:8081"}, actAs+"="+name)
 }
 
@@ -56,9 +56,7 @@ func within(t *testing.T, d time.Duration) context.Context {
 
 func TestAProcessIsReadyThenStops(t *testing.T) {
 	p := startAs(t, "polite")
-	if err := p.Ready(within(t, time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, p.Ready(within(t, time.Minute)))
 	if err := p.Alive(); err != nil || !strings.Contains(p.Log(), "serving") {
 		t.Errorf("Alive returns %v and Log %q, want nil and the text serving", err, p.Log())
 	}
@@ -72,9 +70,7 @@ func TestAProcessIsReadyThenStops(t *testing.T) {
 
 func TestAProcessThatIgnoresSIGTERMIsKilledAndReported(t *testing.T) {
 	p := startAs(t, "stubborn")
-	if err := p.Ready(within(t, time.Minute)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, p.Ready(within(t, time.Minute)))
 	err := p.Stop(10 * time.Millisecond)
 	if err == nil || !strings.Contains(err.Error(), "still runs 10ms after SIGTERM") {
 		t.Errorf("got %v, want an error that the process still runs", err)
@@ -100,9 +96,7 @@ func TestWaitingEndsWithTheProcess(t *testing.T) {
 // A connection gets a port from 32768 on, or from a higher one.
 func TestNoConnectionTakesAFreePort(t *testing.T) {
 	addresses, err := FreeAddresses(blockSize / 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	seen := map[string]bool{}
 	for _, address := range addresses {
 		at, err := netip.ParseAddrPort(address)
@@ -120,9 +114,7 @@ func TestAPortIsNotGivenTwiceBeforeItCanBeUsed(t *testing.T) {
 	seen := map[string]bool{}
 	for range blockSize / 2 {
 		addresses, err := FreeAddresses(1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if seen[addresses[0]] {
 			t.Errorf("%s is given twice", addresses[0])
 		}
@@ -132,13 +124,9 @@ func TestAPortIsNotGivenTwiceBeforeItCanBeUsed(t *testing.T) {
 
 func TestNoTwoProcessesHaveABlockOfPorts(t *testing.T) {
 	own, err := ownBlock()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	other, err := claimBlock() // as another process does
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = other.claim.Close() }()
 	if own.first == other.first {
 		t.Errorf("both have the block from %d", own.first)
@@ -153,9 +141,7 @@ func TestEachEnabledServerGetsItsOwnFreePort(t *testing.T) {
 	}
 	before := slices.Clone(args)
 	got, err := OnLoopback(args)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if !slices.Equal(args, before) {
 		t.Errorf("the caller's arguments became %q", args)
 	}

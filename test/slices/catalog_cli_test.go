@@ -32,14 +32,10 @@ func TestWhatTheCatalogAsksForIsGranted(t *testing.T) {
 		t.Run(tc.consumer.ID+" asks with "+strings.Join(tc.args, " "), func(t *testing.T) {
 			awaitShown(t, tc.consumer, all)
 			e := awaitEntry(t, tc.consumer, tc.args...)
-			if err := differ("available", all, e.Available); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, differ("available", all, e.Available))
 			s, class, request := parseCommand(t, tc.consumer, e.Command)
 			t.Cleanup(func() { s.remove(t) })
-			if err := s.create(t.Context(), class, request); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, s.create(t.Context(), class, request))
 			s.awaitGrant(t, granted("cataloged", tc.want))
 			if len(tc.args) == 0 {
 				awaitShown(t, tc.consumer, amounts{"cpu": "0", "memory": "0", "pods": "0"})
@@ -150,9 +146,7 @@ func liqoctlFlags(t *testing.T) []string {
 		"pkg/liqoctl/factory/factory.go":           `flag\.Name != "([a-z]+)"`,
 	} {
 		text, err := provider.Source(file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		for _, match := range regexp.MustCompile(pattern).FindAllStringSubmatch(text, -1) {
 			all[match[1]] = true
 		}

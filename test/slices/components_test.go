@@ -50,16 +50,12 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	})
 	t.Run("a slice that moves to an unserved class keeps its grant", func(t *testing.T) {
 		before, err := s.replica(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		s.move(t, "platinum")
 		s.awaitRefusal(t, "platinum")
 		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
 		after, err := s.replica(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		if err := differ("the provider's replica", before.Spec, after.Spec); err != nil {
 			t.Error(err)
 		}
@@ -80,9 +76,7 @@ func withComponent(t *testing.T, component string) {
 			t.Error(err)
 		}
 	})
-	if err := provider.Install(t.Context(), component); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Install(t.Context(), component))
 }
 
 // withServedClasses installs the component served-classes, with an operator that writes the list.
@@ -104,9 +98,7 @@ func withServedClasses(t *testing.T) {
 		}
 	})
 	withComponent(t, "served-classes")
-	if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context())))
 }
 
 // requireNegotiation tests that slices are created, changed and deleted, and that certificates are
@@ -125,9 +117,7 @@ func requireNegotiation(t *testing.T, s slice) {
 		t.Fatalf("%d Renews, %v, want 1", len(renews.Items), err)
 	}
 	before := &renews.Items[0]
-	if err := provider.Client.Delete(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Client.Delete(t.Context(), before))
 	lab.Eventually(t, "Liqo renews the certificate", func(ctx context.Context) error {
 		var after authv1beta1.Renew
 		if err := provider.Client.Get(ctx, client.ObjectKeyFromObject(before), &after); err != nil {

@@ -39,9 +39,7 @@ func TestThePageShowsWhatHappens(t *testing.T) {
 
 	steps := []func(){
 		func() {
-			if err := rome.Client.Create(t.Context(), page.object(t, "ResourceSlice"), strict); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, rome.Client.Create(t.Context(), page.object(t, "ResourceSlice"), strict))
 		},
 		func() { askFor("12") },
 		func() { askFor("4") },
@@ -73,9 +71,7 @@ func TestThePageShowsWhatHappens(t *testing.T) {
 			err := errors.Join(
 				provider.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)),
 				provider.Client.Delete(t.Context(), policy))
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 		},
 	}
 	if len(steps) != len(page.rows) {
@@ -112,9 +108,7 @@ type row struct{ step, seen string }
 func readPage(t *testing.T) page {
 	t.Helper()
 	text, err := os.ReadFile("../../docs/slices.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	p := page{text: string(text)}
 	_, table, _ := strings.Cut(p.text, "| step | the slice says | node | Quota |\n|---|---|---|---|\n")
 	for line := range strings.Lines(table) {

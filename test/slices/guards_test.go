@@ -49,9 +49,7 @@ func withoutGuards(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
-	if err := awaitGuards(ctx, false); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, awaitGuards(ctx, false))
 }
 
 // withGuards waits until all guards are enforced, as they are by default.
@@ -59,9 +57,7 @@ func withGuards(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
-	if err := awaitGuards(ctx, true); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, awaitGuards(ctx, true))
 }
 
 // awaitGuards waits until every guard is enforced, or none is.
@@ -194,9 +190,7 @@ func TestLiqoNegotiatesUnderTheGuards(t *testing.T) {
 		s.remove(t)
 		ctx, cancel := context.WithTimeout(t.Context(), 2*stepTimeout)
 		defer cancel()
-		if err := errors.Join(bern.Unpeer(ctx, provider), bern.Peer(ctx, provider)); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, errors.Join(bern.Unpeer(ctx, provider), bern.Peer(ctx, provider)))
 		again := newSlice(t, bern, "again", "gold", small)
 		again.awaitGrant(t, granted("guarded", small))
 	})
@@ -245,9 +239,7 @@ func TestTheGuardsRejectEachAbuse(t *testing.T) {
 	s := newSlice(t, rome, "abused", "gold", small)
 	s.awaitGrant(t, granted("abused", small))
 	before, err := s.replica(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	oslosID := liqov1beta1.ClusterID(oslo.ID)
 	for name, abuse := range map[string]func(*authv1beta1.ResourceSlice){
 		"the label replicated":  func(rs *authv1beta1.ResourceSlice) { delete(rs.Labels, "liqo.io/replicated") },
@@ -288,9 +280,7 @@ func TestTheGuardsRejectEachAbuse(t *testing.T) {
 		}
 	}
 	after, err := s.replica(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	if after.ResourceVersion != before.ResourceVersion {
 		t.Error("an abuse changed the slice")
 	}
@@ -322,16 +312,12 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 		rs.Spec.ConsumerClusterID = nil
 	}
 	lab.Eventually(t, "the slice is hidden", func(ctx context.Context) error { return editAtProvider(ctx, s, hide) })
-	if err := deleteAtProvider(t.Context(), s, metav1.DeletePropagationOrphan); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, deleteAtProvider(t.Context(), s, metav1.DeletePropagationOrphan))
 	lab.Eventually(t, "the slice is gone", func(ctx context.Context) error {
 		return isGone(ctx, provider, forge.ResourceSlice(s.name, lab.TenantNamespace(rome.ID)))
 	})
 	quota := s.emptyQuota()
-	if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 	if len(quota.OwnerReferences) > 0 {
 		t.Errorf("the quota has the owners %+v, want none", quota.OwnerReferences)
 	}
@@ -345,25 +331,19 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 // all of them.
 func TestWithoutTheGuardsACertificateIsForAnotherGroup(t *testing.T) {
 	key, _, err := authentication.GetClusterKeys(t.Context(), rome.Client, "liqo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	s := slice{rome, "groups"}
 	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
 	rs.Spec.Class, rs.Spec.ConsumerClusterID = "of-nobody", new(liqov1beta1.ClusterID(rome.ID))
 	request, err := x509.CreateCertificateRequest(rand.Reader, &x509.CertificateRequest{Subject: pkix.Name{
 		CommonName: authentication.CommonNameResourceSliceCSR(rs), Organization: []string{rome.ID, "the-admins-of-milan"},
 	}}, key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	csr := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE REQUEST", Bytes: request})
 
 	withGuards(t)
 	consumer, err := rome.At(t.Context(), provider)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	renew := &authv1beta1.Renew{
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: lab.TenantNamespace(rome.ID)},
 		Spec:       authv1beta1.RenewSpec{CSR: csr},
@@ -376,14 +356,10 @@ func TestWithoutTheGuardsACertificateIsForAnotherGroup(t *testing.T) {
 	withoutGuards(t)
 	err = forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID),
 		&forge.ResourceSliceOptions{Class: "of-nobody", Resources: quantities(amounts{"cpu": "1"})}, false)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	rs.Spec.ConsumerClusterID, rs.Spec.CSR = new(liqov1beta1.ClusterID(rome.ID)), csr
 	t.Cleanup(func() { s.remove(t) })
-	if err := rome.Client.Create(t.Context(), rs); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, rome.Client.Create(t.Context(), rs))
 	lab.Eventually(t, "the certificate is signed", func(ctx context.Context) error {
 		replica, err := s.replica(ctx)
 		if err != nil {
@@ -450,9 +426,7 @@ func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
 		allowed := func(what authorizationv1.ResourceAttributes) bool {
 			review := &authorizationv1.SubjectAccessReview{Spec: *subject.DeepCopy()}
 			review.Spec.ResourceAttributes = &what
-			if err := provider.Client.Create(t.Context(), review); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, provider.Client.Create(t.Context(), review))
 			return review.Status.Allowed
 		}
 		if got, want := allowed(own), name == "control plane"; got != want {
@@ -483,9 +457,7 @@ func TestAConsumerHasNoRightsOnTheOperatorsRecords(t *testing.T) {
 	}
 	// A real request agrees with the reviews.
 	consumer, err := rome.At(t.Context(), provider)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	_, err = recordedGrants(t.Context(), consumer)
 	if !apierrors.IsForbidden(err) && !meta.IsNoMatchError(err) {
 		t.Errorf("a list of the grants: %v, want it forbidden", err)

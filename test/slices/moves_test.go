@@ -66,9 +66,7 @@ func TestSlicesThatMoveDuringKillsAreNeverGrantedTwice(t *testing.T) {
 			return all[i].create(t.Context(), classOf[i], amounts{"cpu": "1", "memory": "1Gi", "pods": "1"})
 		})
 	}
-	if err := creating.Wait(); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, creating.Wait())
 	lab.Eventually(t, "the pools are granted completely", committed.full)
 
 	for range kills {
@@ -79,9 +77,7 @@ func TestSlicesThatMoveDuringKillsAreNeverGrantedTwice(t *testing.T) {
 			classOf[i] = map[string]string{"gold": "silver", "silver": "gold"}[classOf[i]]
 			all[i].move(t, classOf[i])
 		}
-		if err := killing.Wait(); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, killing.Wait())
 	}
 	requested := map[string]int64{}
 	for _, class := range classOf {

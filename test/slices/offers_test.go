@@ -44,15 +44,11 @@ func TestConsumersSeeWhatTheyCouldHave(t *testing.T) {
 		awaitAvailable(t, rome, left)
 	})
 	t.Run("a consumer that peers again sees its offers again", func(t *testing.T) {
-		if err := rome.Unpeer(t.Context(), provider); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, rome.Unpeer(t.Context(), provider))
 		lab.Eventually(t, "rome's Offers are deleted", func(ctx context.Context) error {
 			return differ("the number of Offers", 0, countOffers(ctx, provider.Client, rome))
 		})
-		if err := rome.Peer(t.Context(), provider); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, rome.Peer(t.Context(), provider))
 		awaitAvailable(t, rome, left)
 		again := newSlice(t, rome, "again", "gold", left)
 		again.awaitGrant(t, granted("shown", left))
@@ -91,12 +87,8 @@ func withCatalog(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := provider.Install(t.Context(), "catalog"); err != nil {
-		t.Fatal(err)
-	}
-	if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Install(t.Context(), "catalog"))
+	lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context())))
 }
 
 var offersKind = schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "OfferList"}
@@ -146,9 +138,7 @@ func awaitAvailable(t *testing.T, consumer *lab.Cluster, want amounts) {
 func requireOnlyOwnOffers(t *testing.T, consumer, other *lab.Cluster) {
 	t.Helper()
 	api, err := consumer.At(t.Context(), provider)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	list, err := offersOf(t.Context(), api, consumer)
 	if err != nil || len(list.Items) != 1 {
 		t.Fatalf("%d Offers, %v, want 1", len(list.Items), err)

@@ -38,9 +38,7 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 	// A consumer that does not use Liqo's crd-replicator can name another one in the label that Liqo on
 	// the provider copies to the namespace.
 	asRome, err := rome.At(t.Context(), provider)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	sendNamespace(t, asRome, &offloadingv1beta1.NamespaceMap{
 		ObjectMeta: metav1.ObjectMeta{Name: "forged", Namespace: lab.TenantNamespace(rome.ID), Labels: map[string]string{
 			consts.ReplicationOriginLabel: oslo.ID, consts.ReplicationStatusLabel: "true", consts.RemoteClusterID: rome.ID,
@@ -73,14 +71,10 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 	t.Run("what a caller disables stays so after a restart, until a caller enables it", func(t *testing.T) {
 		patch(t, provider, orchestration, "/spec/drainMinutes", 0)
 		token, err := provider.NewToggler(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		toggle(t, token, oslo.ID, false)
 		awaitMapped(t, "team-rome")
-		if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context(), "--cluster-id="+provider.ID)); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context(), "--cluster-id="+provider.ID)))
 		if all := toggle(t, token, bern.ID, false); !strings.Contains(all, `{"clusterID":"oslo","enabled":false`) {
 			t.Errorf("after the restart: %s", all)
 		}
@@ -95,9 +89,7 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 		awaitMapped(t, "team-rome")
 	})
 	t.Run("a deleted Orchestration leaves no NamespaceOffloading", func(t *testing.T) {
-		if err := provider.Client.Delete(t.Context(), orchestration); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, provider.Client.Delete(t.Context(), orchestration))
 		accept(t, oslo.ID) // Oslo has deleted the namespace.
 		lab.Eventually(t, "the NamespaceOffloading is gone", func(ctx context.Context) error {
 			return isGone(ctx, provider, &offloadingv1beta1.NamespaceOffloading{
@@ -113,9 +105,7 @@ func toggle(t *testing.T, token, id string, enable bool) (answer string) {
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	answer, err := operator.Toggle(ctx, token, id, enable)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	return answer
 }
 
@@ -134,9 +124,7 @@ func withOrchestrator(t *testing.T) {
 		}
 	})
 	withComponent(t, "orchestrator")
-	if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context(), "--cluster-id="+provider.ID)); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context(), "--cluster-id="+provider.ID)))
 }
 
 // newVirtualNode makes a peer a provider of the provider: a VirtualNode, and the Node that its kubelet
@@ -160,9 +148,7 @@ func newVirtualNode(t *testing.T, id string) {
 // provider.
 func sendNamespace(t *testing.T, as client.Client, m *offloadingv1beta1.NamespaceMap, remote, origin string) {
 	t.Helper()
-	if err := as.Create(t.Context(), m); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, as.Create(t.Context(), m))
 	t.Cleanup(func() {
 		if err := client.IgnoreNotFound(as.Delete(context.WithoutCancel(t.Context()), m)); err != nil {
 			t.Error(err)

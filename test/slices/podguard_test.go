@@ -42,9 +42,7 @@ func withPodGuard(t *testing.T) {
 		}
 	})
 	withComponent(t, "slice-pod-guard")
-	if err := errors.Join(stopOperator(t.Context()), startOperator(t.Context())); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context())))
 }
 
 // offload has Liqo offload a new namespace of the consumer, and returns its name on the provider.
@@ -73,9 +71,7 @@ func offload(t *testing.T, consumer *lab.Cluster, name string) string {
 			t.Error(err)
 		}
 	})
-	if err := errors.Join(consumer.Client.Create(t.Context(), namespace), consumer.Client.Create(t.Context(), offloading)); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, errors.Join(consumer.Client.Create(t.Context(), namespace), consumer.Client.Create(t.Context(), offloading)))
 	lab.Eventually(t, "Liqo creates the namespace on the provider", func(ctx context.Context) error {
 		var all corev1.NamespaceList
 		if err := provider.Client.List(ctx, &all, client.MatchingLabels{consts.RemoteClusterID: consumer.ID}); err != nil {
@@ -147,19 +143,13 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 	t.Run("the list has the user of Liqo's Quota", func(t *testing.T) {
 		list := &unstructured.Unstructured{}
 		list.SetGroupVersionKind(schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "AdmissionParams"})
-		if err := provider.Client.Get(t.Context(), client.ObjectKey{Namespace: "proffer-system", Name: "proffer-placements"}, list); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, provider.Client.Get(t.Context(), client.ObjectKey{Namespace: "proffer-system", Name: "proffer-placements"}, list))
 		listed, _, err := unstructured.NestedStringMap(list.Object, "data")
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		// Another test may have left a Grant that no policy decides on.
 		maps.DeleteFunc(listed, func(_, requirements string) bool { return requirements == "?" })
 		quota := s.emptyQuota()
-		if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 		if err := differ("the list", map[string]string{quota.Spec.User: "pool=gold", ".complete": "true"}, listed); err != nil {
 			t.Error(err)
 		}
@@ -212,9 +202,7 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 	t.Run("what Liqo's kubelet never sends is refused", func(t *testing.T) { testForbiddenPods(t, s, sender, namespace) })
 	t.Run("a slice of another policy is not restricted in its placement", func(t *testing.T) {
 		shadow, err := other.forgeShadowPod(t.Context(), localPod(other.name), nil, namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		shadow.Name = "unplaced"
 		shadow.Spec.Pod.Tolerations = append(shadow.Spec.Pod.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})
 		if err := otherSender.Create(t.Context(), shadow, client.DryRunAll); err != nil {
@@ -225,9 +213,7 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 			t.Error(err)
 		}
 		// It cannot change what the placed slice has sent, either: Liqo's webhook holds the creator.
-		if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(sent), sent); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, provider.Client.Get(t.Context(), client.ObjectKeyFromObject(sent), sent))
 		sent.Labels["version"] = "3"
 		if err := otherSender.Update(t.Context(), sent, client.DryRunAll); err == nil || !strings.Contains(err.Error(), "creator name cannot be modified") {
 			t.Errorf("another slice changes a pod: %v", err)
@@ -235,9 +221,7 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 	})
 	t.Run("a pod that violates the level becomes no Pod", func(t *testing.T) { testPrivilegedPod(t, s, sender, namespace) })
 	t.Run("a policy that is deleted leaves its slices on the list", func(t *testing.T) {
-		if err := provider.Client.Delete(t.Context(), emptyPolicy("placed")); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, provider.Client.Delete(t.Context(), emptyPolicy("placed")))
 		lab.Eventually(t, "the grant is withdrawn", func(ctx context.Context) error {
 			rs, err := s.replica(ctx)
 			if err != nil {
@@ -246,9 +230,7 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 			return differ("the reason", "ProfferWithdrawn", answerOf(rs).Reason)
 		})
 		shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		shadow.Name, shadow.Spec.Pod.NodeSelector = "late", nil
 		if err := refused(sender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold"); err != nil {
 			t.Error(err)
@@ -290,9 +272,7 @@ func testForbiddenPods(t *testing.T, s slice, sender client.Client, namespace st
 		},
 	} {
 		shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		shadow.Name = "forbidden"
 		if err := sender.Create(t.Context(), shadow.DeepCopy(), client.DryRunAll); err != nil {
 			t.Fatalf("without the change: %v", err)
@@ -353,9 +333,7 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 	})
 	forge := func(name, cpu string) *offloadingv1beta1.ShadowPod {
 		shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		shadow.Name = name
 		shadow.Spec.Pod.Containers[0].Resources.Requests["cpu"] = resource.MustParse(cpu)
 		return shadow
@@ -377,21 +355,15 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 		}
 	}
 	negative := forge("negative", "-98")
-	if err := sender.Create(t.Context(), negative); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, sender.Create(t.Context(), negative))
 	if err := try("100"); err != nil {
 		t.Errorf("a negative request makes no room: %v", err)
 	}
-	if err := sender.Delete(t.Context(), negative); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, sender.Delete(t.Context(), negative))
 	requireFull("2001m")
 
 	kept := forge("kept", "2")
-	if err := sender.Create(t.Context(), kept); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, sender.Create(t.Context(), kept))
 	requireFull("1m")
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: kept.Name}}
 	lab.Eventually(t, "Liqo makes a Pod of it", func(ctx context.Context) error {
@@ -399,20 +371,14 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 	})
 	orphan := client.PropagationPolicy(metav1.DeletePropagationOrphan)
 	for range 2 { // No garbage collector runs here, so the ShadowPod keeps its finalizer.
-		if err := sender.Delete(t.Context(), kept, orphan); err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, sender.Delete(t.Context(), kept, orphan))
 	}
 	if err := errors.Join(try("4"), provider.Client.Get(t.Context(), client.ObjectKeyFromObject(pod), pod)); err != nil {
 		t.Errorf("two deletions of a pod of 2 cpu leave no room for 4: %v", err)
 	}
-	if err := provider.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Client.Get(t.Context(), client.ObjectKeyFromObject(kept), kept))
 	kept.Finalizers = nil
-	if err := errors.Join(sender.Update(t.Context(), kept), provider.Client.Delete(t.Context(), pod)); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, errors.Join(sender.Update(t.Context(), kept), provider.Client.Delete(t.Context(), pod)))
 
 	withPodGuard(t)
 	requireTypes(t, "proffer-slice-pod-guard", "proffer-slice-pod-deletion-guard", "proffer-slice-pod-overhead-guard")
@@ -436,14 +402,10 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 func testPrivilegedPod(t *testing.T, s slice, sender client.Client, namespace string) {
 	t.Helper()
 	shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	shadow.Name = "privileged"
 	shadow.Spec.Pod.HostNetwork = true
-	if err := sender.Create(t.Context(), shadow); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, sender.Create(t.Context(), shadow))
 	lab.Eventually(t, "Liqo's attempt to make the Pod is refused", func(ctx context.Context) error {
 		var events corev1.EventList
 		if err := provider.Client.List(ctx, &events, client.InNamespace(namespace)); err != nil {

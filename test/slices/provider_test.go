@@ -47,9 +47,7 @@ func emptyPolicy(name string) *unstructured.Unstructured {
 func parse(t *testing.T, text string) map[string]any {
 	t.Helper()
 	var value map[string]any
-	if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, yaml.Unmarshal([]byte(text), &value))
 	return value
 }
 
@@ -57,21 +55,15 @@ func parse(t *testing.T, text string) map[string]any {
 func patch(t *testing.T, c *lab.Cluster, object client.Object, path string, value any) {
 	t.Helper()
 	data, err := json.Marshal([]map[string]any{{"op": "add", "path": path, "value": value}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	ctx := context.WithoutCancel(t.Context())
-	if err := c.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), strict); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, c.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, data), strict))
 }
 
 // create creates an object on the provider until the end of the test.
 func create(t *testing.T, object client.Object) {
 	t.Helper()
-	if err := provider.Client.Create(t.Context(), object, strict); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Client.Create(t.Context(), object, strict))
 	t.Cleanup(func() {
 		// There is no kubelet that would end pods.
 		err := provider.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0))
@@ -93,15 +85,11 @@ func newNode(t *testing.T, name string, allocatable amounts, labels ...map[strin
 		Allocatable: allocatable.list(), Capacity: allocatable.list(),
 		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}},
 	}
-	if err := provider.Client.Status().Update(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Client.Status().Update(t.Context(), node))
 	// The API server taints new nodes as not ready, and no controller runs that would remove the
 	// taint.
 	node.Spec.Taints = nil
-	if err := provider.Client.Update(t.Context(), node); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Client.Update(t.Context(), node))
 }
 
 func (a amounts) list() corev1.ResourceList {

@@ -21,9 +21,7 @@ import (
 func withProviderGuard(t *testing.T) {
 	t.Helper()
 	manifest, err := os.ReadFile("../../config/components/provider-guard/admissionpolicy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	apply(t, rome, string(manifest))
 	requireTypesOn(t, rome, "proffer-virtual-node-guard", "proffer-namespace-map-guard")
 	probe := &offloadingv1beta1.VirtualNode{

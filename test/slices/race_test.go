@@ -36,9 +36,7 @@ func TestSlicesRaceForTheLastOfAPool(t *testing.T) {
 				t.Cleanup(func() { s.remove(t) })
 				group.Go(func() error { return s.create(t.Context(), name, amounts{"cpu": "6", "memory": "1Gi", "pods": "5"}) })
 			}
-			if err := group.Wait(); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, group.Wait())
 			// The first slice gets its request, the second the rest, and a third nothing.
 			want := []answer{raced(name, "6"), raced(name, "4"), raced(name, "0")}[:len(all)]
 			order := awaitAnswers(t, all, want)

@@ -43,9 +43,7 @@ func newSlice(t *testing.T, consumer *lab.Cluster, name, class string, request a
 	t.Helper()
 	s := slice{consumer, name}
 	t.Cleanup(func() { s.remove(t) })
-	if err := s.create(t.Context(), class, request); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, s.create(t.Context(), class, request))
 	return s
 }
 

@@ -86,9 +86,7 @@ func TestADrainFreesGrants(t *testing.T) {
 func awaitRights(t *testing.T, c *lab.Cluster) {
 	t.Helper()
 	consumer, err := c.At(t.Context(), provider)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	lab.Eventually(t, "the consumer has its rights again", func(ctx context.Context) error {
 		return consumer.List(ctx, &authv1beta1.ResourceSliceList{}, client.InNamespace(lab.TenantNamespace(c.ID)))
 	})

@@ -65,12 +65,8 @@ func TestTimesFromCreateToUse(t *testing.T) {
 func writeTimes(t *testing.T, file string, taken [][]time.Duration) {
 	t.Helper()
 	data, err := json.Marshal(taken)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(file, data, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
+	lab.Must(t, os.WriteFile(file, data, 0o600))
 }
 
 // timeOne creates a slice and returns when each step was first seen.
@@ -133,9 +129,7 @@ func follow(t *testing.T, c *lab.Cluster, list client.ObjectList, object client.
 	t.Helper()
 	events, err := c.Client.Watch(t.Context(), list, client.InNamespace(object.GetNamespace()),
 		client.MatchingFields{"metadata.name": object.GetName()})
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	var group sync.WaitGroup
 	group.Go(func() {
 		for event := range events.ResultChan() {

@@ -22,12 +22,8 @@ func TestAReplicaThatWasDeletedIsAnsweredAgain(t *testing.T) {
 	want := granted("again", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
 	s.awaitGrant(t, want)
 	before, err := s.replica(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := provider.Client.Delete(t.Context(), before); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
+	lab.Must(t, provider.Client.Delete(t.Context(), before))
 	lab.Eventually(t, "a new replica is answered", func(ctx context.Context) error {
 		after, err := s.replica(ctx)
 		if err != nil {
@@ -50,9 +46,7 @@ func TestAnswersOfAConsumerAreReverted(t *testing.T) {
 	want := granted("own", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"})
 	s.awaitGrant(t, want)
 	consumer, err := rome.At(t.Context(), provider)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	for name, tamper := range map[string]func(*authv1beta1.ResourceSlice){
 		"more cpu": func(rs *authv1beta1.ResourceSlice) { rs.Status.Resources["cpu"] = resource.MustParse("999") },
 		"an answer of its own": func(rs *authv1beta1.ResourceSlice) {
@@ -70,13 +64,9 @@ func TestAnswersOfAConsumerAreReverted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			rs, err := s.replica(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, err)
 			tamper(rs)
-			if err := consumer.Status().Update(t.Context(), rs); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, consumer.Status().Update(t.Context(), rs))
 			began, tampered := time.Now(), rs.ResourceVersion
 			lab.Eventually(t, "the answer is restored", func(ctx context.Context) error {
 				rs, err := s.replica(ctx)

@@ -14,6 +14,7 @@ import (
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/test"
 )
 
 // hostile is a text that a terminal would obey.
@@ -23,13 +24,9 @@ const hostile = "\x1b]0;title\a\u009b2J\r\u202e\nliqoctl"
 func object(t *testing.T, class string, edit func(status map[string]any)) map[string]any {
 	t.Helper()
 	text, err := json.Marshal(operatortest.ProviderOffers(noon)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var o map[string]any
-	if err := json.Unmarshal(text, &o); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal(text, &o))
 	status := o["status"].(map[string]any)
 	o["metadata"].(map[string]any)["name"], status["class"] = class, class
 	edit(status)
@@ -118,9 +115,7 @@ func TestNoTextOfAProviderIsObeyed(t *testing.T) {
 		"YAML":  func() error { return printer.Value(output.YAML, c) },
 	} {
 		out.Reset()
-		if err := show(); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, show())
 		text := strings.ReplaceAll(out.String(), "\n", " ")
 		if strings.ContainsFunc(text, dangerous) || !strings.Contains(text, `x1b]0;title`) {
 			t.Errorf("%s: %q", name, out.String())

@@ -69,9 +69,7 @@ func newIdentity(t *testing.T, name, provider, kind, secret string) {
 func kubeconfigOf(t *testing.T, user string) []byte {
 	t.Helper()
 	config, err := kubetest.Cluster(t).UserConfig(user)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return controlplane.KubeconfigOf(t, config)
 }
 
@@ -89,9 +87,7 @@ func publish(t *testing.T) {
 func call(t *testing.T, user string, args ...string) (stdout, stderr string, status int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, kubeconfigOf(t, user), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(file, kubeconfigOf(t, user), 0o600))
 	config := genericclioptions.NewConfigFlags(false)
 	config.KubeConfig = &file
 	var out, errOut bytes.Buffer
@@ -142,9 +138,7 @@ func objects(t *testing.T, manifest string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	for text := range strings.SplitSeq(manifest, "---\n") {
 		u := &unstructured.Unstructured{}
-		if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, yaml.Unmarshal([]byte(text), &u.Object))
 		all = append(all, u)
 	}
 	return all

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 const page = "../../../docs/kubectl-proffer-catalog.md"
@@ -13,9 +15,7 @@ const page = "../../../docs/kubectl-proffer-catalog.md"
 func readPage(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return string(text)
 }
 
@@ -27,9 +27,7 @@ func TestTheDocsShowTheTables(t *testing.T) {
 		"kubectl proffer catalog --fits cpu=2,memory=8Gi": "fits-80.txt",
 	} {
 		table, err := os.ReadFile("testdata/" + file)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if block := "```console\n$ " + command + "\n" + string(table) + "```\n"; !strings.Contains(text, block) {
 			t.Errorf("the page lacks this block:\n%s", block)
 		}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/test"
 )
 
 // words returns what liqoctl would get from a shell.
@@ -20,9 +21,7 @@ func words(t *testing.T, command string) []string {
 		t.Fatalf("%s does not start liqoctl", command)
 	}
 	out, err := exec.CommandContext(t.Context(), "sh", "-c", `printf '%s\0' `+rest).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
 }
 

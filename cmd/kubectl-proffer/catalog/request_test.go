@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 func quantities(t *testing.T, text string) v1alpha1.Quantities {
@@ -19,9 +20,7 @@ func quantities(t *testing.T, text string) v1alpha1.Quantities {
 			continue
 		}
 		one, err := parseAmounts(item)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		maps.Copy(all, one)
 	}
 	return all
@@ -68,9 +67,7 @@ func TestARequestIsGrantedInFullOrNotMade(t *testing.T) {
 				tc.modify(&e)
 			}
 			fits, err := parseAmounts(tc.fits)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			asked := amounts(fits)
 			got, ok := e.request(fits)
 			if ok != (tc.want != "") || ok && amounts(got) != tc.want {
@@ -110,9 +107,7 @@ func TestOnlyWhatFitsIsKept(t *testing.T) {
 		c := two(t)
 		c.Providers = c.Providers[:1]
 		amounts, err := parseAmounts(fits)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		found := c.ask(amounts, names().command)
 		got := ""
 		for _, e := range c.Providers[0].Offers {

@@ -13,6 +13,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/test"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
@@ -27,9 +28,7 @@ func names() liqoctl {
 func readFrom(t *testing.T, provider string, items ...any) (Provider, error) {
 	t.Helper()
 	text, err := json.Marshal(map[string]any{"kind": "OfferList", "items": items})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	p := Provider{ClusterID: provider}
 	err = p.read(strings.NewReader(string(text)), func() time.Time { return noon })
 	return p, err
@@ -48,9 +47,7 @@ func two(t *testing.T) *Catalog {
 			items = items[1:2]
 		}
 		p, err := readFrom(t, provider, items...)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		c.Providers = append(c.Providers, p)
 	}
 	slices.SortFunc(c.Providers, func(a, b Provider) int { return strings.Compare(a.ClusterID, b.ClusterID) })
@@ -61,9 +58,7 @@ func two(t *testing.T) *Catalog {
 func shown(t *testing.T, c *Catalog, fits string, isWide bool, width int) []string {
 	t.Helper()
 	amounts, err := parseAmounts(fits)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	c.ask(amounts, names().command)
 	lines := c.table(isWide, noon).Lines(width, false)
 	operatortest.Fits(t, width, lines)
@@ -102,9 +97,7 @@ func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 
 func TestAProviderWhoseClockIsAheadHasAnOfferOfNow(t *testing.T) {
 	p, err := readFrom(t, "milan", operatortest.ProviderOffers(noon.Add(time.Hour))[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	c := &Catalog{Providers: []Provider{p}}
 	if got := c.table(false, noon).Rows[0].Cells[7]; got != "0s" {
 		t.Errorf("its age is %s", got)
@@ -115,9 +108,7 @@ func TestTheJSONIsTheOffersWithTheirCommands(t *testing.T) {
 	c := two(t)
 	c.ask(nil, names().command)
 	var out strings.Builder
-	if err := (output.Printer{Out: &out}).Value(output.JSON, c); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, (output.Printer{Out: &out}).Value(output.JSON, c))
 	var got struct {
 		Providers []struct {
 			ClusterID string
@@ -129,9 +120,7 @@ func TestTheJSONIsTheOffersWithTheirCommands(t *testing.T) {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(out.String()), &got); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal([]byte(out.String()), &got))
 	gold := got.Providers[0].Offers[0]
 	want := operatortest.ProviderOffers(noon)[0].Status
 	if diff := cmp.Diff(want.Available, gold.Available); diff != "" || gold.Title != want.Title || gold.Expired ||

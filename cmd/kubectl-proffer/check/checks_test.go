@@ -26,6 +26,7 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/test"
 )
 
 var (
@@ -109,9 +110,7 @@ func TestReplicasAreReportedUnlessAllAreAvailable(t *testing.T) {
 
 func TestTheImageOfTheManifestsCountsAsNone(t *testing.T) {
 	text, err := os.ReadFile("../../../config/manager/deployment.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if !strings.Contains(string(text), "image: "+unsetImage+"\n") {
 		t.Errorf("config/manager has another image than %s", unsetImage)
 	}
@@ -236,9 +235,7 @@ func TestThePortsOfTheServiceLeadToTheForms(t *testing.T) {
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			f, err := flagsOf(c.deployment)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			got, at := findAddress("proffer-system", there(c.deployment), f, c.service)
 			if diff := c.want.diff(got); diff != "" {
 				t.Error(diff)
@@ -339,9 +336,7 @@ func TestSettingsOfLiqoThatDoNotFitAreReported(t *testing.T) {
 
 func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 	own, err := ownGuards(flags{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if want := []guard{{"proffer-csr-guard", "guards"}, {"proffer-slice-deletion-guard", "guards"}, {"proffer-slice-guard", "guards"}, {"proffer-slice-status-guard", "guards"}, {"proffer-resourcepolicy", "admission"}}; !cmp.Equal(want, own, cmp.AllowUnexported(guard{})) {
 		t.Fatalf("guards %v, want %v", own, want)
 	}
@@ -409,9 +404,7 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 
 func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
 	own, err := ownCRDs()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	const policies = "resourcepolicies.proffer.dev"
 	found := func(change func(*apiextensionsv1.CustomResourceDefinition)) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
 		all := map[string]known[*apiextensionsv1.CustomResourceDefinition]{}
@@ -481,9 +474,7 @@ func TestTheCRDsOfComponentsAreCheckedOnlyWhereTheyAreSwitchedOn(t *testing.T) {
 
 func TestRightsThatTheOperatorLacksAreReported(t *testing.T) {
 	needed, err := neededRights("other", flags{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	texts := map[string]bool{}
 	for _, r := range needed {
 		texts[r.String()] = true
@@ -497,9 +488,7 @@ func TestRightsThatTheOperatorLacksAreReported(t *testing.T) {
 		}
 	}
 	catalog, err := neededRights("other", flags{publishOffers: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if !slices.ContainsFunc(catalog, func(r manifests.Right) bool { return r.String() == "update offers.proffer.dev" }) {
 		t.Errorf("with the catalog, the rights lack that to write Offers: %v", catalog)
 	}

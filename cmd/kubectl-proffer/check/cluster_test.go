@@ -56,9 +56,7 @@ func caller(file, user string) *operatorclient.Flags {
 func reportOf(t *testing.T, file, user string) Report {
 	t.Helper()
 	r, err := examine(t.Context(), caller(file, user), genericiooptions.NewTestIOStreamsDiscard(), "liqo")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return r
 }
 
@@ -174,9 +172,7 @@ func hasFinding(t *testing.T, file string, want Finding, args ...string) {
 	t.Helper()
 	out, status := call(t, file, append(args, "-o", "json")...)
 	var report Report
-	if err := json.Unmarshal([]byte(out), &report); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal([]byte(out), &report))
 	if !slices.Contains(report.Findings, want) {
 		t.Errorf("the report lacks %+v:\n%s", want, out)
 	}
@@ -188,9 +184,7 @@ func hasFinding(t *testing.T, file string, want Finding, args ...string) {
 func TestErrorsHaveAnExitStatusOfTheirOwn(t *testing.T) {
 	nowhere := filepath.Join(t.TempDir(), "kubeconfig")
 	const text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}"
-	if err := os.WriteFile(nowhere, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(nowhere, []byte(text), 0o600))
 	for name, args := range map[string][]string{"no API server": nil, "a format": {"-o", "wide"}, "an argument": {"crds"}, "a flag": {"--fast"}} {
 		t.Run(name, func(t *testing.T) {
 			if out, status := call(t, nowhere, args...); status != exit.Failed || out != "" {
@@ -222,9 +216,7 @@ func TestReplicasAreAskedThroughTheAPIServer(t *testing.T) {
 	}))
 	defer server.Close()
 	c, err := newCluster(&rest.Config{Host: server.URL})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for want, pods := range map[Status][]string{OK: {"fresh"}, Wrong: {"fresh", "stale"}, Skipped: {"fresh", "other"}} {
 		got := findNews("proffer-system", flags{probes: ":8081"}, knownOf(pods, nil), c.probe(t.Context(), "proffer-system", pods, 8081))
 		if got.Status != want {

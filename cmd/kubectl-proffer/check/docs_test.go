@@ -4,18 +4,16 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // The page shows the table of TestAnInstallationIsChecked, and has a row for each check.
 func TestTheDocsShowTheTableAndListEachCheck(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/kubectl-proffer-check.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	table, err := os.ReadFile("testdata/bad-80.txt")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	page := string(text)
 	if block := "```console\n$ kubectl proffer check\n" + string(table) + "```\n"; !strings.Contains(page, block) {
 		t.Errorf("the page lacks this block:\n%s", block)

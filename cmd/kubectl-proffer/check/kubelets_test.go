@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/test"
 )
 
 func kubeletWith(name string, args ...string) appsv1.Deployment {
@@ -52,24 +53,16 @@ func TestVirtualKubeletsThatLetNoPodOfAConsumerPassAreReported(t *testing.T) {
 
 func TestVirtualKubeletsAreReadFromTheCluster(t *testing.T) {
 	config, err := caller(kubeconfig(t), "").RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	api, err := client.New(config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	other := kubeletWith("other")
 	other.Labels = nil
 	for _, d := range []appsv1.Deployment{kubeletWith("vk-oslo"), other} {
-		if err := api.Create(t.Context(), &d); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, api.Create(t.Context(), &d))
 	}
 	c, err := newCluster(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if all := c.virtualKubelets(t.Context()); all.err != nil || len(all.value) != 1 || all.value[0].Name != "vk-oslo" {
 		t.Errorf("%+v", all)
 	}

@@ -9,6 +9,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/orchestration"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 )
 
 func orchestrationIn(name string, status metav1.ConditionStatus, reason string) v1alpha1.Orchestration {
@@ -88,13 +89,9 @@ func TestOrchestrationsAreReadFromTheCluster(t *testing.T) {
 		t.Cleanup(func() { kubectl(t, file, "delete", "--wait=false", "--ignore-not-found", "-f", manifest) })
 	}
 	config, err := caller(file, "").RESTConfig()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	c, err := newCluster(config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	all, offloadings := c.orchestrations(t.Context()), c.offloadings(t.Context())
 	if all.err != nil || len(all.value) != 1 || offloadings.err != nil || len(offloadings.value) != 1 {
 		t.Fatalf("%+v and %+v", all, offloadings)

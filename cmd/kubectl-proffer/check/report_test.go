@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/test"
 )
 
 func TestARowSaysWhatToDo(t *testing.T) {
@@ -25,9 +26,7 @@ func TestARowSaysWhatToDo(t *testing.T) {
 
 func TestTheReportAsJSON(t *testing.T) {
 	out, err := json.Marshal(newReport([]Finding{{"crds", OK, "fine", ""}, {"rights", Warning, "not fine", "mend it"}}))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	const want = `{"status":"warning","findings":[` +
 		`{"check":"crds","status":"ok","message":"fine"},{"check":"rights","status":"warning","message":"not fine","do":"mend it"}]}`
 	if diff := cmp.Diff(want, string(out)); diff != "" {

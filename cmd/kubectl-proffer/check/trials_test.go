@@ -28,9 +28,7 @@ import (
 func everyGuard(t *testing.T) []guard {
 	t.Helper()
 	all, err := ownGuards(flags{servedClasses: "classes", placements: "placements", orchestrate: true})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return all
 }
 
@@ -157,26 +155,18 @@ func installGuards(t *testing.T, file string) (again func()) {
 	kubectl(t, file, "apply", "-f", "testdata/peering.yaml")
 
 	dir, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	config, err := filepath.Abs("../../../config")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	up, err := filepath.Rel(dir, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	overlay := fmt.Sprintf(`resources: [%[1]s/default]
 components: [%[1]s/components/served-classes, %[1]s/components/slice-pod-guard, %[1]s/components/provider-guard]
 patches:
 - target: {kind: Deployment, name: proffer}
   patch: '[{"op": "add", "path": "/spec/template/spec/containers/0/args/-", "value": "--orchestrate"}]'
 `, up)
-	if err := os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600))
 	again = func() {
 		kubectl(t, file, "apply", "--server-side", "--force-conflicts", "-k", dir)
 		kubectl(t, file, "apply", "-f", "testdata/lists.yaml")
@@ -253,9 +243,7 @@ func TestTheGuardsAreTriedByDryRuns(t *testing.T) {
 				o.SetAPIVersion("admissionregistration.k8s.io/v1")
 				o.SetKind(way.kind)
 				o.SetName(name)
-				if err := way.change(o); err != nil {
-					t.Fatal(err)
-				}
+				test.Must(t, way.change(o))
 			}
 			awaitGuards(t, file, "", append([]Finding{way.first}, fail...)...)
 			kubectl(t, file, append([]string{"delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy"}, names...)...)

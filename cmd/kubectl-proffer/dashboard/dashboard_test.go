@@ -86,9 +86,7 @@ func start(t *testing.T, s *operatortest.Server, args ...string) *board {
 func browser(t *testing.T) *http.Client {
 	t.Helper()
 	jar, err := cookiejar.New(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return &http.Client{Jar: jar, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 }
 
@@ -103,9 +101,7 @@ type answered struct {
 func (b *board) ask(client *http.Client, method, address, body string, headers ...string) (answered, string) {
 	b.t.Helper()
 	request, err := http.NewRequestWithContext(b.t.Context(), method, address, strings.NewReader(body))
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	test.Must(b.t, err)
 	for _, header := range headers {
 		name, value, _ := strings.Cut(header, ": ")
 		request.Header.Set(name, value)
@@ -114,14 +110,10 @@ func (b *board) ask(client *http.Client, method, address, body string, headers .
 		}
 	}
 	response, err := client.Do(request)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	test.Must(b.t, err)
 	defer func() { _ = response.Body.Close() }()
 	text, err := io.ReadAll(response.Body)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	test.Must(b.t, err)
 	return answered{response.StatusCode, response.Header, response.Cookies()}, string(text)
 }
 
@@ -139,9 +131,7 @@ func TestTheFirstAddressWorksOnceAndSetsACookieForThePages(t *testing.T) {
 	b := start(t, operatortest.Start(t))
 	client := b.opened()
 	address, err := url.Parse(b.base)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if cookies := client.Jar.Cookies(address); len(cookies) != 1 || strings.Contains(b.first, cookies[0].Value) {
 		t.Errorf("cookies %v", cookies)
 	}
@@ -306,9 +296,7 @@ func TestTheDashboardListensOnTheLoopbackDeviceAndEndsAtOnce(t *testing.T) {
 	b := start(t, s)
 	// A connection that has sent nothing, and one that is kept alive.
 	idle, err := new(net.Dialer).DialContext(t.Context(), "tcp", strings.TrimPrefix(b.base, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	defer func() { _ = idle.Close() }()
 	b.opened()
 	begun := time.Now()

@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 // The kernel lists a socket without an inode and as root's once its program has closed it.
@@ -39,9 +41,7 @@ func TestAConnectionThatIsNobodysIsOfAnotherUser(t *testing.T) {
 
 func TestAddressesAreWrittenAsTheKernelDoes(t *testing.T) {
 	got, err := addresses("127.0.0.1:8001")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	want := []string{"0100007F:1F41", "0000000000000000FFFF00000100007F:1F41"}
 	if runtime.GOARCH == "s390x" {
 		want = []string{"7F000001:1F41", "00000000000000000000FFFF7F000001:1F41"}

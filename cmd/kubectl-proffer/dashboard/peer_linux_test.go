@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/test"
 )
 
 // otherUserGets is the environment variable with the address that the test program opens as another
@@ -135,16 +136,10 @@ func TestConnectionsOfAnotherUserDelayNoPage(t *testing.T) {
 	b := start(t, operatortest.Start(t))
 	cmd := commandAs(t, 65534, copyForAnybody(t), otherUserGets+"="+b.base, otherUserHolds+"=300")
 	stdin, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
+	test.Must(t, cmd.Start())
 	defer func() {
 		_ = stdin.Close()
 		if err := cmd.Wait(); err != nil {
@@ -175,23 +170,15 @@ func commandAs(t *testing.T, uid uint32, program string, env ...string) *exec.Cm
 func copyForAnybody(t *testing.T) string {
 	t.Helper()
 	self, err := os.Executable()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	content, err := os.ReadFile(self)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	file, err := os.CreateTemp("", "dashboard-test-") //nolint:usetesting // another user cannot read t.TempDir
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = os.Remove(file.Name()) })
 	if _, err := file.Write(content); err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(file.Chmod(0o755), file.Close()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, errors.Join(file.Chmod(0o755), file.Close()))
 	return file.Name()
 }

@@ -11,6 +11,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/test"
 )
 
 func rome() rest.Consumer { return operatortest.Detailed(operatortest.Offers().Consumers[2]) }
@@ -47,12 +48,8 @@ func TestTheSubjectNarrowsTheExplanation(t *testing.T) {
 	} {
 		consumer := rome()
 		what, err := parseSubject(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := what.narrow(&consumer); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
+		test.Must(t, what.narrow(&consumer))
 		got := ""
 		for _, o := range consumer.Offers {
 			for _, name := range []string{"cpu", "memory", "nvidia.com/gpu", "pods"} {

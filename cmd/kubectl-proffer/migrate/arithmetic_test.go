@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 // A world is a small cluster whose nodes have room for the pods that are bound to them.
@@ -214,9 +215,7 @@ func TestThePolicyOffersWhatNodeLabelsResourcesAnswers(t *testing.T) {
 			labels[key], args = value, append(args, "--node-label="+pair)
 		}
 		c, err := Convert(of(corev1.Container{Args: args}), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		consumer := rapid.SampledFrom([]string{"rome", "oslo", "new"}).Draw(t, "asks")
 		want := w.nodeLabelsAnswer(labels)
 		if diff := cmp.Diff(want, amountsOf(c.answer(w.snapshot()))); diff != "" {
@@ -258,9 +257,7 @@ func TestThePolicyOffersWhatFixedResourcesAnswers(t *testing.T) {
 			args = append(args, fmt.Sprintf("--resource=%s=%s", name, capacity.Canonical(name, amount)))
 		}
 		c, err := Convert(deployment(args...), Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if diff := cmp.Diff(want, amountsOf(c.answer(w.snapshot()))); diff != "" {
 			t.Errorf("the plugin's answer (-want +got):\n%s", diff)
 		}

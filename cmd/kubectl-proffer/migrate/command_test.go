@@ -20,6 +20,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
@@ -49,9 +50,7 @@ func nobody(t *testing.T) caller {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	const text = "{apiVersion: v1, kind: Config, current-context: a, contexts: [{name: a, context: {cluster: a}}], clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}"
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return caller{t: t, kubeconfig: file}
 }
 
@@ -82,9 +81,7 @@ func (c caller) fails(want string, args ...string) {
 func goldenOf(t *testing.T, p plugin) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", string(p)+".golden.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return string(text)
 }
 
@@ -92,9 +89,7 @@ func goldenOf(t *testing.T, p plugin) string {
 func deploy(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	clientset, err := kubernetes.NewForConfig(kubetest.Cluster(t).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	d := fromFile(t, name)
 	deployments := clientset.AppsV1().Deployments(d.Namespace)
 	if _, err := deployments.Create(t.Context(), d, metav1.CreateOptions{}); err != nil {
@@ -113,9 +108,7 @@ func TestADeploymentOfTheClusterIsConverted(t *testing.T) {
 	for _, p := range []plugin{fixedResources, nodeLabelsResources} {
 		d := deploy(t, string(p)+".yaml")
 		out, warnings, err := c.migrate("deployment/" + d.Name)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		if diff := cmp.Diff(goldenOf(t, p), out); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", p, diff)
 		}
@@ -140,9 +133,7 @@ func TestTheAPIServerAcceptsThePolicyAndKeepsNothingOfTheDryRun(t *testing.T) {
 		t.Fatalf("output %q, notes %q, error %v", out, notes, err)
 	}
 	text, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	policies := &v1alpha1.ResourcePolicyList{}
 	if err := kubetest.API(t).List(t.Context(), policies); err != nil || len(policies.Items) != 0 {
 		t.Errorf("%d policies after the dry run, error %v", len(policies.Items), err)

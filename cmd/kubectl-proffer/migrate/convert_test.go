@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test"
 )
 
 // deployment is one of the plugin fixed-resources, unless its containers are changed.
@@ -31,22 +32,16 @@ func of(containers ...corev1.Container) *appsv1.Deployment {
 func fromFile(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	d, err := readDeployment(bytes.NewReader(text), "")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return d
 }
 
 func convert(t *testing.T, d *appsv1.Deployment) *Converted {
 	t.Helper()
 	c, err := Convert(d, Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return c
 }
 
@@ -123,9 +118,7 @@ func TestThePluginIsFoundBesideOtherContainers(t *testing.T) {
 		t.Errorf("cpu %v, want 1", got.Value())
 	}
 	c, err := Convert(of(first, second), Options{Container: "second", Name: "chosen"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if got := c.Policy.Spec.Offer.Fixed["cpu"]; got.Value() != 2 || c.Policy.Name != "chosen" {
 		t.Errorf("policy %s of cpu %v, want chosen of 2", c.Policy.Name, got.Value())
 	}

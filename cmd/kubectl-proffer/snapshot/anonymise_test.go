@@ -14,18 +14,15 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/test"
 )
 
 func anonymised(t *testing.T, world rest.World) (rest.World, string) {
 	t.Helper()
 	in, err := json.Marshal(world)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var out bytes.Buffer
-	if err := Anonymise(&out, bytes.NewReader(in)); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, Anonymise(&out, bytes.NewReader(in)))
 	var got rest.World
 	if err := json.Unmarshal(out.Bytes(), &got); err != nil {
 		t.Fatalf("%v in %s", err, &out)

@@ -17,6 +17,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/test"
 )
 
 // fill sets every text of a value to its own path, and every key of a map. Lists and maps get one
@@ -64,9 +65,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 	world.Nodes[0].Taints[0] = "<taint.key>=<taint.value>:NoSchedule"
 	_, text := anonymised(t, world)
 	var plain any
-	if err := json.Unmarshal([]byte(text), &plain); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal([]byte(text), &plain))
 	got := regexp.MustCompile(`<[^<>]*>`).FindAllString(fmt.Sprint(plain), -1)
 	slices.Sort(got)
 	want := strings.Fields(`
@@ -166,9 +165,7 @@ func (h *heap) Write(p []byte) (int, error) {
 func TestAnonymisingHoldsNoMorePodsThanOne(t *testing.T) {
 	most := func(n int) int {
 		h := &heap{}
-		if err := Anonymise(h, pods(n)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, Anonymise(h, pods(n)))
 		if h.most == 0 {
 			t.Fatalf("%d pods are only %d bytes", n, h.written)
 		}

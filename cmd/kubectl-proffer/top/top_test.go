@@ -6,14 +6,13 @@ import (
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/test"
 )
 
 func TestTablesAreAlignedAtAnyWidth(t *testing.T) {
 	offers, world := operatortest.Offers(), operatortest.World()
 	nodes, total, err := nodesTables(&offers, &world)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for name, table := range map[string]*output.Table{
 		"policies": policiesTable(&offers), "consumers": consumersTable(&offers, &world), "nodes": nodes, "total": total,
 	} {

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/test"
 )
 
 func TestAChangeIsReadFromItsParameters(t *testing.T) {
@@ -36,9 +37,7 @@ func TestAChangeIsReadFromItsParameters(t *testing.T) {
 		"id=oslo&enable=true&cluster=rome":    {error: `there is no parameter "cluster"`},
 	} {
 		values, err := url.ParseQuery(query)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		got, err := Parse(values)
 		if (err == nil) != (tc.error == "") || err != nil && !strings.Contains(err.Error(), tc.error) {
 			t.Errorf("%s: %v, want %q", query, err, tc.error)

@@ -11,6 +11,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // disabled is an entry of spec.disabled, as in "oslo" or "oslo/rome".
@@ -96,9 +97,7 @@ func TestAChangeAppliesWhatIsOursWithTheEntryOrWithoutIt(t *testing.T) {
 				}
 				return
 			}
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if differs != tc.differs {
 				t.Fatalf("differs: %t", differs)
 			}

@@ -84,13 +84,9 @@ func newLab(t *testing.T) *lab {
 func (l *lab) restart() {
 	l.t.Helper()
 	config, err := kubetest.Cluster(l.t).UserConfig("toggler")
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, err)
 	api, err := dynamic.NewForConfig(config)
-	if err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, err)
 	l.Toggler = New(Config{
 		Client: hookedClient{api, l}, Log: logr.Discard(), Caller: func(context.Context) (string, error) { return "ann", nil },
 		Peers: func(context.Context) (map[string]bool, error) {
@@ -104,27 +100,19 @@ func grantRights(t *testing.T) {
 	t.Helper()
 	// The scheme of kubetest has no RBAC.
 	api, err := client.New(kubetest.Cluster(t).Config, client.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	text, err := os.ReadFile("../../../config/components/orchestrator/role.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	role := &rbacv1.ClusterRole{}
 	document, _, _ := strings.Cut(string(text), "\n---\n")
-	if err := yaml.Unmarshal([]byte(document), role); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, yaml.Unmarshal([]byte(document), role))
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "toggler"}},
 	}
 	for _, o := range []client.Object{role, binding} {
-		if err := api.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, api.Create(t.Context(), o))
 		t.Cleanup(func() {
 			if err := api.Delete(context.WithoutCancel(t.Context()), o); err != nil {
 				t.Error(err)
@@ -177,9 +165,7 @@ func (l *lab) refuse(change rest.Toggle, code int32, text string) {
 func (l *lab) get(name string) *v1alpha1.Orchestration {
 	l.t.Helper()
 	o := &v1alpha1.Orchestration{}
-	if err := kubetest.API(l.t).Get(l.t.Context(), client.ObjectKey{Name: name}, o); err != nil {
-		l.t.Fatal(err)
-	}
+	test.Must(l.t, kubetest.API(l.t).Get(l.t.Context(), client.ObjectKey{Name: name}, o))
 	return o
 }
 
@@ -214,9 +200,7 @@ func (l *lab) requireDisabled(name string, all, ours string) {
 func sorted(t *testing.T, text string) string {
 	t.Helper()
 	out, err := yaml.JSONToYAML([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return string(out)
 }
 
@@ -382,9 +366,7 @@ func TestAnOrchestrationThatIsDeletedMeanwhileIsNotCreatedAgain(t *testing.T) {
 	l.orchestration("silver")
 	l.set(off("milan", ""))
 	admin, err := dynamic.NewForConfig(kubetest.Cluster(t).Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for name, api := range map[string]dynamic.Interface{"with the rights of the component": l.Client, "with all rights": hookedClient{admin, l}} {
 		t.Run(name, func(t *testing.T) {
 			deleted := false
@@ -397,9 +379,7 @@ func TestAnOrchestrationThatIsDeletedMeanwhileIsNotCreatedAgain(t *testing.T) {
 			}
 			l.set(off("oslo", ""))
 			var all v1alpha1.OrchestrationList
-			if err := kubetest.API(t).List(t.Context(), &all); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, kubetest.API(t).List(t.Context(), &all))
 			if !deleted || len(all.Items) != 1 {
 				t.Fatalf("%d Orchestrations", len(all.Items))
 			}
@@ -467,9 +447,7 @@ func TestAnErrorOfTheAPIServerIsNotForwarded(t *testing.T) {
 	l.orchestration("gold")
 	l.set(on("oslo", ""))
 	nobody, err := kubetest.Cluster(t).UserConfig("somebody-without-rights")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if l.Client, err = dynamic.NewForConfig(nobody); err != nil {
 		t.Fatal(err)
 	}

@@ -7,13 +7,13 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestABrokenPublicAPIIsRefusedOnceThereIsARelease(t *testing.T) {
 	script, err := filepath.Abs(filepath.Join("..", "api.sh"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	dir := t.TempDir()
 	run := func(name string, args ...string) (string, error) {
 		c := exec.CommandContext(t.Context(), name, args...)
@@ -31,12 +31,8 @@ func TestABrokenPublicAPIIsRefusedOnceThereIsARelease(t *testing.T) {
 	}
 	write := func(file, text string) {
 		t.Helper()
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, file)), 0o700))
+		test.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600))
 	}
 	check := func(wantFailure bool, want string) {
 		t.Helper()

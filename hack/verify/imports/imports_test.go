@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestForbiddenImportsAreReported(t *testing.T) {
@@ -114,9 +116,7 @@ func TestForbiddenImportsAreReported(t *testing.T) {
 func TestAPurePackageMustNotReadTheClock(t *testing.T) {
 	dir := t.TempDir()
 	const text = "package offer\n\nimport \"time\"\n\nfunc age(of, now time.Time) time.Duration { return now.Sub(of) }\n\nvar start = time.Now()\n"
-	if err := os.WriteFile(filepath.Join(dir, "clock.go"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, os.WriteFile(filepath.Join(dir, "clock.go"), []byte(text), 0o600))
 	for place, want := range map[string][]string{
 		"internal/offer": {
 			"internal/offer/clock.go uses time.Now: internal/offer takes times as values, because " + pure,
@@ -134,9 +134,7 @@ func TestAPurePackageMustNotReadTheClock(t *testing.T) {
 
 func TestTheImportsOfThisModuleAreListed(t *testing.T) {
 	packages, err := list()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, p := range packages {
 		if p.ImportPath == module+"/internal/offer" {
 			if len(p.Imports) == 0 {

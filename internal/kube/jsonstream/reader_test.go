@@ -13,6 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 	"pgregory.net/rapid"
+
+	"proffer.dev/proffer/test"
 )
 
 // readValue reads the next value, member by member and element by element.
@@ -76,17 +78,13 @@ func TestReadingAgreesWithAJSONDecoder(t *testing.T) {
 		var text strings.Builder
 		for _, value := range rapid.SliceOfN(anyValue(3), 1, 3).Draw(t, "values") {
 			encoded, err := json.Marshal(value)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if rapid.Bool().Draw(t, "indented") {
 				encoded, _ = json.MarshalIndent(value, " ", "\t")
 			}
 			text.Write(append(encoded, '\n'))
 			var want any
-			if err := utiljson.Unmarshal(encoded, &want); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, utiljson.Unmarshal(encoded, &want))
 			values = append(values, want)
 		}
 		var from io.Reader = strings.NewReader(text.String())
@@ -96,9 +94,7 @@ func TestReadingAgreesWithAJSONDecoder(t *testing.T) {
 		r := NewReader(from)
 		for _, want := range values {
 			got, err := readValue(r)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Fatal(diff)
 			}
@@ -108,9 +104,7 @@ func TestReadingAgreesWithAJSONDecoder(t *testing.T) {
 		}
 		skipping := NewReader(strings.NewReader(text.String()))
 		for range values {
-			if err := skipping.Skip(); err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, skipping.Skip())
 		}
 		if err := skipping.Skip(); !errors.Is(err, io.EOF) {
 			t.Fatalf("Skip after the last value: %v, want io.EOF", err)
@@ -194,9 +188,7 @@ func TestALongStringIsCutBetweenCharacters(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, most := rapid.String().Draw(t, "text"), rapid.IntRange(0, 40).Draw(t, "most")
 		encoded, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		got, cut, err := NewReader(strings.NewReader(string(encoded))).String(most)
 		if err != nil || len(got) > most || !strings.HasPrefix(text, got) || cut != (len(text) > most) {
 			t.Fatalf("%q within %d bytes: got %q, cut %t, error %v", text, most, got, cut, err)
@@ -277,8 +269,6 @@ func BenchmarkSkip(b *testing.B) {
 	b.SetBytes(int64(text.Len()))
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := NewReader(strings.NewReader(text.String())).Skip(); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, NewReader(strings.NewReader(text.String())).Skip())
 	}
 }

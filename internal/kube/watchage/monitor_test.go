@@ -16,6 +16,8 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"proffer.dev/proffer/test"
 )
 
 const pods = "/api/v1/pods?watch=true"
@@ -65,9 +67,7 @@ func newClient(t *testing.T) *client {
 func (c *client) get(ctx context.Context, url string) <-chan error {
 	c.t.Helper()
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "https://10.0.0.1"+url, nil)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	test.Must(c.t, err)
 	ended := make(chan error, 1)
 	go func() {
 		response, err := c.Wrap(c.server).RoundTrip(request)

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"proffer.dev/proffer/plugin"
+	"proffer.dev/proffer/test"
 )
 
 func TestDeletionsThatHappenedWhileDownAreHandedOverToAKeeper(t *testing.T) {
@@ -305,9 +306,7 @@ func check(t *testing.T, r *Runner, waiting, oldest, call float64) {
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(r)
 	families, err := registry.Gather()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	got := map[string]float64{}
 	for _, f := range families {
 		m := f.GetMetric()[0]

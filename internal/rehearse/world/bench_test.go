@@ -23,6 +23,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // evaluated is a snapshot of 20 policies for this many consumers, each with this many slices, on this
@@ -90,27 +91,21 @@ func zoned(name string, i, percent int) *v1alpha1.ResourcePolicy {
 func simulated(t testing.TB, s *table.Snapshot, l *capacity.Ledger, body []byte) *rest.Simulation {
 	t.Helper()
 	c, err := DecodeChange(bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	w := rehearse.Of(s, l.Copy())
 	parsed, problems, err := ChangeOf(c, &w, nil)
 	if err != nil || len(problems) > 0 {
 		t.Fatal(err, problems)
 	}
 	simulation := SimulationOf(rehearse.Rehearse(&w, parsed, never), rest.Evaluated{}, nil, nil)
-	if err := json.NewEncoder(io.Discard).Encode(simulation); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.NewEncoder(io.Discard).Encode(simulation))
 	return simulation
 }
 
 func bodyOf(t testing.TB, c *rest.Change) []byte {
 	t.Helper()
 	body, err := json.Marshal(c)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if len(body) > rest.MaxChange {
 		t.Fatalf("the body has %d bytes", len(body))
 	}
@@ -134,9 +129,7 @@ func BenchmarkSnapshot(b *testing.B) {
 	s, l := evaluated(1000, 10, 5000)
 	b.ReportAllocs()
 	for b.Loop() {
-		if err := Encode(io.Discard, s, l.Copy(), "v0.1.0", nil); err != nil {
-			b.Fatal(err)
-		}
+		test.Must(b, Encode(io.Discard, s, l.Copy(), "v0.1.0", nil))
 	}
 }
 
@@ -218,9 +211,7 @@ var worstClasses = map[string]func(i int) string{
 func cpuTime(t *testing.T) time.Duration {
 	t.Helper()
 	var used syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, syscall.Getrusage(syscall.RUSAGE_SELF, &used))
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 

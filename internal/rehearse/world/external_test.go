@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/rehearse"
+	"proffer.dev/proffer/test"
 )
 
 // evaluatedProvider returns a provider that has evaluated once, with these answers of its source.
@@ -36,13 +37,9 @@ func TestASnapshotHasWhatExternalSourcesHaveAnswered(t *testing.T) {
 		Of:       map[string]capacity.Answered{"": {Index: 0, At: at}, "oslo": {Index: 1, Kept: true}, "rome": {Index: 1, At: at}},
 	})
 	var file bytes.Buffer
-	if err := Encode(&file, p.Table.Current(), p.Ledger.Copy(), "test", nil); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, Encode(&file, p.Table.Current(), p.Ledger.Copy(), "test", nil))
 	w, _, err := Decode(&file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if diff := cmp.Diff(p.Table.Current().Input.External, w.External, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-snapshot +file:\n%s", diff)
 	}
@@ -60,9 +57,7 @@ func TestARehearsalSaysWhichAnswersNobodyKnows(t *testing.T) {
 	change := &rest.Change{Apply: []v1alpha1.ResourcePolicy{external("known", "plugin:1"), external("unknown", "plugin:2")}}
 	w := rehearse.Of(p.Table.Current(), p.Ledger.Copy())
 	parsed, _, err := ChangeOf(change, &w, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	got := SimulationOf(rehearse.Rehearse(&w, parsed, never), rest.Evaluated{}, nil, nil)
 	want := []string{"what the external source of policy unknown answers, which is not asked here: only what the policy offered before counts"}
 	if diff := cmp.Diff(want, got.Unknown); diff != "" {
@@ -88,9 +83,7 @@ func TestARehearsalSaysThatDaemonSetsAreNotKnown(t *testing.T) {
 	p := evaluatedProvider(t, capacity.Answers{})
 	w := rehearse.Of(p.Table.Current(), p.Ledger.Copy())
 	parsed, _, err := ChangeOf(&rest.Change{AddNodes: []rest.AddedNodes{{Count: 1, Allocatable: kubetest.Quantities("cpu", "8")}}}, &w, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	got := SimulationOf(rehearse.Rehearse(&w, parsed, never), rest.Evaluated{}, nil, nil)
 	if !slices.Contains(got.Unknown, daemons) {
 		t.Errorf("the answer only says that it does not know %q", got.Unknown)

@@ -7,6 +7,7 @@ import (
 
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/rehearse"
+	"proffer.dev/proffer/test"
 )
 
 func TestASnapshotThatDoesNotSayWhenAnOfferWasWithdrawnStillOwesIt(t *testing.T) {
@@ -22,9 +23,7 @@ func TestASnapshotThatDoesNotSayWhenAnOfferWasWithdrawnStillOwesIt(t *testing.T)
 		file := `{"version":1,"revision":7,"time":"2026-01-10T00:00:00Z","policies":[],"consumers":[{"clusterID":"rome"}],"offers":[` +
 			`{"clusterID":"rome",` + zeros + tc.moved + `},{"clusterID":"","anyone":true,` + zeros + tc.moved + `}],"slices":[],"nodes":[],"pods":[]}`
 		w, _, err := Decode(strings.NewReader(file))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		o := rehearse.Rehearse(w, &rehearse.Change{}, never)
 		for _, id := range []string{"rome", "anybody"} {
 			if got := len(o.With.Of(id).Offers); got != tc.want {
@@ -39,9 +38,7 @@ func TestASnapshotSaysWhoHasDeparted(t *testing.T) {
 		`{"clusterID":"oslo","departed":"2026-01-09T00:00:00Z","class":"gold","policy":"","resources":{"cpu":"0"},"moved":"2026-01-09T00:00:00Z"},` +
 		`{"clusterID":"","anyone":true,"none":true,"class":"","policy":""}],"slices":[],"nodes":[],"pods":[]}`
 	w, _, err := Decode(strings.NewReader(file))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	since := time.Date(2026, 1, 9, 0, 0, 0, 0, time.UTC).Unix()
 	if len(w.Offers.Departed) != 1 || w.Offers.Departed[0].ID != "oslo" || w.Offers.Departed[0].Since != since || w.Offers.Entries.Len() != 0 {
 		t.Fatalf("departed: %+v, known: %d", w.Offers.Departed, w.Offers.Entries.Len())

@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // provider is an engine at work, without an API server.
@@ -418,9 +419,7 @@ func (p *provider) simulate(t *rapid.T, c *rest.Change) (*rehearse.Change, *rest
 	live := SimulationOf(rehearse.Rehearse(&w, parsed, never), rest.Evaluated{}, problems, nil)
 
 	var file bytes.Buffer
-	if err := Encode(&file, s, p.Ledger.Copy(), "test", nil); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, Encode(&file, s, p.Ledger.Copy(), "test", nil))
 	if text := file.Bytes(); !json.Valid(text) {
 		t.Fatalf("not JSON: %s", text)
 	}
@@ -430,9 +429,7 @@ func (p *provider) simulate(t *rapid.T, c *rest.Change) (*rehearse.Change, *rest
 	}
 	decoded.Now = w.Now
 	reparsed, _, err := ChangeOf(c, decoded, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	offline := SimulationOf(rehearse.Rehearse(decoded, reparsed, never), rest.Evaluated{}, nil, nil)
 	if diff := cmp.Diff(live, offline); diff != "" {
 		t.Fatalf("the operator (-) and the file (+) differ:\n%s", diff)

@@ -17,6 +17,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/test"
 )
 
 // everything compares all fields that are kept of an object.
@@ -47,26 +48,18 @@ func check[T, F any, P interface {
 	t.Helper()
 	var want, fromProtobuf, fromJSON T
 	data, err := full.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var all F
-	if err := Q(&all).Unmarshal(data); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, Q(&all).Unmarshal(data))
 	take(&want, &all)
-	if err := P(&fromProtobuf).Unmarshal(data); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, P(&fromProtobuf).Unmarshal(data))
 	if diff := cmp.Diff(want, fromProtobuf, everything); diff != "" {
 		t.Errorf("from protobuf (-want +got):\n%s", diff)
 	}
 	if data, err = json.Marshal(full); err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(data, &fromJSON); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal(data, &fromJSON))
 	if diff := cmp.Diff(want, fromJSON, everything); diff != "" {
 		t.Errorf("from JSON (-want +got):\n%s", diff)
 	}
@@ -135,9 +128,7 @@ var (
 
 func TestMalformedObjectsAreErrors(t *testing.T) {
 	data, err := aPod("p", "n", list("cpu", "1"), podLabel(liqo.OriginLabel, "rome")).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for cut := 1; cut < len(data); cut++ {
 		// Some cuts are at the end of a field, so decoding may succeed.
 		var p pod
@@ -171,13 +162,9 @@ func TestMalformedObjectsAreErrors(t *testing.T) {
 func TestABookmarkHasItsResourceVersion(t *testing.T) {
 	bookmark := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}}
 	data, err := bookmark.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	var p pod
-	if err := p.Unmarshal(data); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, p.Unmarshal(data))
 	if got := p.GetObjectMeta().GetResourceVersion(); got != "7" {
 		t.Errorf("resource version %s, want 7", got)
 	}
@@ -188,13 +175,9 @@ func TestTheRequestCacheIsBounded(t *testing.T) {
 	decode := func(p *corev1.Pod) capacity.Amounts {
 		t.Helper()
 		data, err := p.Marshal()
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		got := d.newPod()
-		if err := got.Unmarshal(data); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, got.Unmarshal(data))
 		return got.Requests
 	}
 	for i := range 3 * maxRequests {

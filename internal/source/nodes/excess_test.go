@@ -14,6 +14,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/test"
 )
 
 // naming lets a pod request n resources that do not exist.
@@ -29,9 +30,7 @@ func naming(n int) func(*corev1.Pod) {
 func marshal(t *testing.T, o interface{ Marshal() ([]byte, error) }) []byte {
 	t.Helper()
 	data, err := o.Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return data
 }
 
@@ -44,16 +43,12 @@ func TestAnObjectWithTooManyResourceNamesKeepsTheOnesThatMatter(t *testing.T) {
 		t.Fatalf("before the nodes are known: %v, want %v", err, errNodesFirst)
 	}
 	n := d.newNode()
-	if err := n.Unmarshal(marshal(t, aNode("n", list("cpu", "8", "nvidia.com/gpu", "8")))); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, n.Unmarshal(marshal(t, aNode("n", list("cpu", "8", "nvidia.com/gpu", "8")))))
 	ledger.SetNode(n.Node)
 	close(seen)
 	for range 3 {
 		p := d.newPod()
-		if err := p.Unmarshal(data); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, p.Unmarshal(data))
 		if r := p.Requests; len(r) != capacity.MaxPodResources || r["cpu"] != 3000 || r["memory"] != 1<<30 ||
 			r["nvidia.com/gpu"] != 5 {
 			t.Fatalf("%d names with cpu %d, memory %d, GPUs %d", len(r), r["cpu"], r["memory"], r["nvidia.com/gpu"])
@@ -115,9 +110,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 		}
 		d := decoderOf(ledger)
 		l, err := listsOf(d.newPod)(strings.NewReader(string(data)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		all := make([]any, len(l.Items))
 		for i, p := range l.Items {
 			all[i] = p

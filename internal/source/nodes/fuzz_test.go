@@ -11,6 +11,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/test"
 )
 
 // As an int64 each of these lengths is negative, which no buffer can have.
@@ -62,9 +63,7 @@ func TestCorruptedBytesNeverPanic(t *testing.T) {
 		`{"metadata":{"uid":"a"},"spec":{"nodeName":"n",` +
 		`"containers":[{"name":"main","resources":{"requests":{"cpu":"1"}}}]}}]}`)
 	pod, err := aPod("p", "n", list("cpu", "1"), podLabel(liqo.OriginLabel, "rome")).Marshal()
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	ledger := capacity.NewLedger()
 	for range 3_000 {
 		_, _ = readPods(bytes.NewReader(corrupt(r, inProtobuf)))

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/test"
 )
 
 // graceTest is a ledger with the store of nodes, whose graces run in the time of a synctest bubble.
@@ -49,13 +50,6 @@ func (g *graceTest) wants(what string, milli int64, inGrace, remembered int) {
 	}
 }
 
-func (g *graceTest) must(err error) {
-	g.t.Helper()
-	if err != nil {
-		g.t.Fatal(err)
-	}
-}
-
 func unready(since time.Time) func(*corev1.Node) {
 	return func(n *corev1.Node) {
 		n.Status.Conditions = []corev1.NodeCondition{{
@@ -77,20 +71,20 @@ func TestANodeThatIsNotReadyCountsUntilItsGraceEnds(t *testing.T) {
 		g := startGraceful(t)
 		a, b := nodeOf(aNode("a", list("cpu", "4"))), nodeOf(aNode("b", list("cpu", "2")))
 		down := func(name, cpu string) *node { return nodeOf(aNode(name, list("cpu", cpu), unready(time.Now()))) }
-		g.must(g.store.Replace([]any{a, b}, "1"))
+		test.Must(g.t, g.store.Replace([]any{a, b}, "1"))
 		g.wants("at first", 6000, 0, 0)
-		g.must(g.store.Update(down("a", "4")))
+		test.Must(g.t, g.store.Update(down("a", "4")))
 		pass(time.Minute)
-		g.must(g.store.Update(down("b", "2")))
+		test.Must(g.t, g.store.Update(down("b", "2")))
 		g.wants("after a minute", 6000, 2, 2)
 		// A list that the watch begins with again is no start.
-		g.must(g.store.Replace([]any{down("a", "4"), down("b", "2")}, "2"))
+		test.Must(g.t, g.store.Replace([]any{down("a", "4"), down("b", "2")}, "2"))
 		pass(time.Minute - 1)
 		g.wants("before the first grace ends", 6000, 2, 2)
 		pass(1)
 		g.wants("after the first grace", 2000, 1, 2)
-		g.must(g.store.Update(b))
-		g.must(g.store.Update(a))
+		test.Must(g.t, g.store.Update(b))
+		test.Must(g.t, g.store.Update(a))
 		g.wants("Ready again", 6000, 0, 2)
 		pass(grace * recovery)
 		g.wants("long afterwards", 6000, 0, 0)
@@ -101,19 +95,19 @@ func TestANodeThatIsGoneHasNoGrace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := startGraceful(t)
 		down := nodeOf(aNode("a", list("cpu", "4"), unready(time.Now())))
-		g.must(g.store.Replace(nil, "1"))
+		test.Must(g.t, g.store.Replace(nil, "1"))
 		for what, remove := range map[string]func() error{
 			"deleted":     func() error { return g.store.Delete(down) },
 			"not in list": func() error { return g.store.Replace(nil, "2") },
 		} {
-			g.must(g.store.Add(nodeOf(aNode("a", list("cpu", "4")))))
-			g.must(g.store.Update(down))
+			test.Must(g.t, g.store.Add(nodeOf(aNode("a", list("cpu", "4")))))
+			test.Must(g.t, g.store.Update(down))
 			g.wants("in its grace", 4000, 1, 1)
-			g.must(remove())
+			test.Must(g.t, remove())
 			g.wants(what, 0, 0, 0)
-			g.must(g.store.Add(down))
+			test.Must(g.t, g.store.Add(down))
 			g.wants("created again", 0, 0, 0)
-			g.must(g.store.Delete(down))
+			test.Must(g.t, g.store.Delete(down))
 		}
 	})
 }
@@ -123,7 +117,7 @@ func TestAStartFindsNodesInTheirGrace(t *testing.T) {
 		g := startGraceful(t)
 		now := time.Now()
 		old := created(now.Add(-time.Hour))
-		g.must(g.store.Replace([]any{
+		test.Must(g.t, g.store.Replace([]any{
 			nodeOf(aNode("lately", list("cpu", "1"), old, unready(now.Add(-time.Minute)))),
 			nodeOf(aNode("with-a-fast-clock", list("cpu", "2"), old, unready(now.Add(time.Hour)))),
 			nodeOf(aNode("long-ago", list("cpu", "4"), old, unready(now.Add(-grace)))),
@@ -132,7 +126,7 @@ func TestAStartFindsNodesInTheirGrace(t *testing.T) {
 			nodeOf(aNode("without-condition", list("cpu", "32"), func(n *corev1.Node) { n.Status.Conditions = nil })),
 		}, "1"))
 		g.wants("at the start", 3000, 2, 3)
-		g.must(g.store.Add(nodeOf(aNode("joins", list("cpu", "64"), unready(now)))))
+		test.Must(g.t, g.store.Add(nodeOf(aNode("joins", list("cpu", "64"), unready(now)))))
 		g.wants("a node that joins later", 3000, 2, 3)
 		pass(time.Minute)
 		g.wants("after a minute", 2000, 1, 3)

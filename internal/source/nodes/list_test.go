@@ -17,6 +17,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/test"
 )
 
 // asSent returns a list as the API server encodes it.
@@ -24,9 +25,7 @@ func asSent(t *testing.T, l *corev1.PodList) []byte {
 	t.Helper()
 	l.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}
 	var out bytes.Buffer
-	if err := protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(l, &out); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, protobuf.NewSerializer(scheme.Scheme, scheme.Scheme).Encode(l, &out))
 	return out.Bytes()
 }
 
@@ -55,9 +54,7 @@ func keys(l *objectList[*pod]) []string {
 func TestAListIsReadAsItArrives(t *testing.T) {
 	full := aList()
 	inJSON, err := json.Marshal(full)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for name, in := range map[string]io.Reader{
 		"in one piece": bytes.NewReader(asSent(t, full)),
 		"byte by byte": iotest.OneByteReader(bytes.NewReader(asSent(t, full))),

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/test"
 )
 
 func podOf(full *corev1.Pod) *pod {
@@ -91,12 +92,8 @@ func TestFault_ADeletionThatWasMissedPanics(t *testing.T) {
 	}
 	stays, goes := nodeOf(aNode("stays", list("cpu", "4"))), nodeOf(aNode("goes", list("cpu", "8")))
 	p, q := podOf(aPod("p", "stays", list("cpu", "1"))), podOf(aPod("q", "stays", list("cpu", "2")))
-	if err := w.nodes.Replace([]any{stays, goes}, "1"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.pods.Replace([]any{p, q}, "1"); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, w.nodes.Replace([]any{stays, goes}, "1"))
+	test.Must(t, w.pods.Replace([]any{p, q}, "1"))
 	w.wants(t, "after the first lists", 9000, 2)
 	<-w.nodes.Done()
 	<-w.pods.Done()

@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/test"
 )
 
 // waitTimeout bounds waits for events that take milliseconds on an idle machine.
@@ -91,9 +92,7 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 		default:
 		}
 	}, logr.Discard())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	w.Watch = watch
 	for _, s := range watch.Sources() {
 		w.sources = append(w.sources, s.Done())
@@ -146,9 +145,7 @@ func (w *runningWatch) await(wanted func() bool) {
 func TestTheLedgerFollowsARealAPIServer(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	api, err := kubernetes.NewForConfig(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for _, tc := range []struct {
 		name   string
 		change func(*http.Request)
@@ -216,13 +213,9 @@ func (s *protocolRecorder) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func TestOnlyTheFirstListComesOverHTTP1(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	transport, err := rest.TransportFor(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	behind, err := url.Parse(cluster.Config.Host)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for name, tc := range map[string]struct {
 		speaks []string
 		lists  []string
@@ -281,9 +274,7 @@ func next(t *testing.T, from <-chan string) string {
 func TestTheNodeOfAPodDecidesWhetherItCounts(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	api, err := kubernetes.NewForConfig(cluster.Config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	objects, shadow := objects{t, api}, podLabel("liqo.io/shadowPod", "true")
 	rome := podLabel(liqo.OriginLabel, "rome")
 	objects.node(aNode("n", list("cpu", "8")))
@@ -325,9 +316,7 @@ type objects struct {
 
 func (o objects) check(err error) {
 	o.t.Helper()
-	if err != nil {
-		o.t.Fatal(err)
-	}
+	test.Must(o.t, err)
 }
 
 func (o objects) node(n *corev1.Node) {

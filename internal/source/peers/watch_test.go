@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/test"
 )
 
 func object(namespace, name string, fields map[string]any) *unstructured.Unstructured {
@@ -86,9 +87,7 @@ func TestAnAmountMayBeAnInteger(t *testing.T) {
 		t.Errorf("what was given (-want +got):\n%s", diff)
 	}
 	kept, err := stripSlice(given)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	delete(want, "disk") // No value at all counts as 0 too.
 	delete(want, "x")
 	if diff := cmp.Diff(want, parseSlice(kept.(*unstructured.Unstructured))); diff != "" {
@@ -103,9 +102,7 @@ func TestAHostileAnswerCostsLittle(t *testing.T) {
 		resources[fmt.Sprint("made.up/", i)] = "1"
 	}
 	kept, err := stripSlice(slice("a", "s", resources))
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	left, _, _ := unstructured.NestedMap(kept.(*unstructured.Unstructured).Object, "status", "resources")
 	if len(left) > capacity.MaxNodeResources || left["cpu"] != nil || left["memory"] != nil {
 		t.Errorf("%d resources are kept, cpu %v", len(left), left["cpu"])
@@ -123,9 +120,7 @@ func TestAProviderCannotNameAnotherAsTheGiver(t *testing.T) {
 		"labels": map[string]any{"liqo.io/remote-cluster-id": "oslo", "liqo.io/type": "worker"},
 	}})
 	kept, err := stripVirtualNode(spoofed)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	ledger := capacity.NewLedger()
 	g := &groups{ledger: ledger, nodes: map[string]virtualNode{}, slices: map[string]capacity.Amounts{}}
 	handler[virtualNode]{g, g.nodes, parseVirtualNode}.Set(kept.(*unstructured.Unstructured))

@@ -14,6 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"google.golang.org/grpc/test/bufconn"
+
+	"proffer.dev/proffer/test"
 )
 
 // lines collects what is logged.
@@ -55,9 +57,7 @@ func TestHandshakesThatFailAndPanicsAreLoggedAtABoundedRate(t *testing.T) {
 		}()
 		halfOpen := func() {
 			conn, err := l.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			send(t, conn, "no handshake\r\n")
 			_ = conn.Close()
 			synctest.Wait()
@@ -75,9 +75,7 @@ func TestHandshakesThatFailAndPanicsAreLoggedAtABoundedRate(t *testing.T) {
 		}
 		for range 30 {
 			raw, err := l.Dial()
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true})
 			send(t, conn, "GET / HTTP/1.1\r\nHost: h\r\n\r\n")
 			_ = conn.Close()

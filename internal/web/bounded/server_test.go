@@ -14,6 +14,8 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"google.golang.org/grpc/test/bufconn"
+
+	"proffer.dev/proffer/test"
 )
 
 var testBounds = Bounds{
@@ -38,9 +40,7 @@ func serve(t *testing.T, handler http.Handler) (dial func() net.Conn) {
 	})
 	return func() net.Conn {
 		conn, err := l.Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		t.Cleanup(func() { _ = conn.Close() })
 		return conn
 	}

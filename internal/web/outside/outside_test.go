@@ -47,13 +47,9 @@ func start(t *testing.T, handler http.Handler, with ...func(*Options)) *Server {
 		f(&o)
 	}
 	s, err := New(o)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	s.Serve(handler)
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, s.Listen(t.Context()))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
@@ -70,9 +66,7 @@ func start(t *testing.T, handler http.Handler, with ...func(*Options)) *Server {
 func connect(t *testing.T, s *Server, text string) net.Conn {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "tcp", s.Address().String())
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	t.Cleanup(func() { _ = conn.Close() })
 	if _, err := io.WriteString(conn, text); err != nil {
 		t.Fatal(err)
@@ -84,9 +78,7 @@ func connect(t *testing.T, s *Server, text string) net.Conn {
 func status(t *testing.T, conn net.Conn) int {
 	t.Helper()
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	_ = response.Body.Close()
 	return response.StatusCode
 }
@@ -227,9 +219,7 @@ func TestManyStrangersWithWrongTokensKeepOutCallersWithATokenOnly(t *testing.T) 
 
 func TestARequestTooManyIsRefusedWithATimeToComeBack(t *testing.T) {
 	s, err := New(Options{Address: "127.0.0.1:0", Problem: plain})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	s.Serve(answer("served"))
 	for range burstPerClient {
 		s.serve(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/", nil))
@@ -249,18 +239,14 @@ func TestASlowHeaderIsGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := bufconn.Listen(1024)
 		s, err := New(Options{Address: "127.0.0.1:0", Problem: plain})
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		s.listener = l
 		s.Serve(answer("served"))
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- s.Start(ctx) }()
 		theirs, err := l.Dial()
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		began := time.Now()
 		_, _ = io.WriteString(theirs, "GET / HTTP/1.1\r\nX-Slow: ")
 		if _, err := io.ReadAll(theirs); err != nil && !errors.Is(err, io.ErrClosedPipe) {
@@ -290,16 +276,12 @@ func TestAHugeHeaderIsRefused(t *testing.T) {
 func TestTheEndOfTheProcessDoesNotWaitForAReaderThatReadsNothing(t *testing.T) {
 	handling := make(chan struct{})
 	s, err := New(Options{Address: "127.0.0.1:0", Problem: plain})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	s.Serve(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(handling)
 		<-r.Context().Done()
 	}))
-	if err := s.Listen(t.Context()); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, s.Listen(t.Context()))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Start(ctx) }()
@@ -319,28 +301,20 @@ func TestTheEndOfTheProcessDoesNotWaitForAReaderThatReadsNothing(t *testing.T) {
 func certificate(t *testing.T, dir string, serial int64) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(serial), Subject: pkix.Name{CommonName: "catalog"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	private, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	for name, block := range map[string]*pem.Block{
 		"tls.key": {Type: "PRIVATE KEY", Bytes: private}, "tls.crt": {Type: "CERTIFICATE", Bytes: der},
 	} {
 		file := filepath.Join(dir, name)
-		if err := errors.Join(os.WriteFile(file+".new", pem.EncodeToMemory(block), 0o600), os.Rename(file+".new", file)); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, errors.Join(os.WriteFile(file+".new", pem.EncodeToMemory(block), 0o600), os.Rename(file+".new", file)))
 	}
 }
 
@@ -372,9 +346,7 @@ func TestTheCertificateIsReloaded(t *testing.T) {
 
 func TestFilesThatAreNoCertificateAreAnError(t *testing.T) {
 	s, err := New(Options{Address: "127.0.0.1:0", CertFile: "missing", KeyFile: "missing"})
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	if err := s.Listen(t.Context()); err == nil || !strings.Contains(err.Error(), "reading the certificate of the catalog missing") {
 		t.Error(err)
 	}

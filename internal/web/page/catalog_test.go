@@ -13,6 +13,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/visible"
+	"proffer.dev/proffer/test"
 )
 
 func goldEntry() v1alpha1.OfferStatus {
@@ -52,9 +53,7 @@ func TestOnlyAddressesOfWebPagesAreLinks(t *testing.T) {
 		f := gold()
 		f.entries[0].URL = address
 		page, err := html.Parse(ask(New(f), http.MethodGet, "/ui/catalog/rome", "").Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		linked, shown := false, false
 		for n := range page.Descendants() {
 			if n.Type == html.TextNode && n.Data == visible.Escape(string(address), "") {

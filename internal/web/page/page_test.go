@@ -21,6 +21,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 // fake is an operator with one evaluation, which is its own view.
@@ -220,9 +221,7 @@ func TestPagesKeepToTheContentSecurityPolicyAndToRelativeLinks(t *testing.T) {
 			}
 		}
 		document, err := html.Parse(w.Body)
-		if err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, err)
 		for n := range document.Descendants() {
 			for _, a := range n.Attr {
 				if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
@@ -444,9 +443,7 @@ func TestLongListsOfARehearsalAreCut(t *testing.T) {
 // Whoever edits the file by hand finds it here.
 func TestHtmxIsTheFileOfThePackage(t *testing.T) {
 	content, err := files.ReadFile("assets/" + htmxFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	const want = "d6fdc75f204e6bdefa99b69bf1e6d4ac69b8a364f77929f45c13476b4000f717"
 	if got := sumOf(content); got != want {
 		t.Errorf("SHA-256 %s, want %s", got, want)
@@ -454,9 +451,7 @@ func TestHtmxIsTheFileOfThePackage(t *testing.T) {
 	var config map[string]bool
 	_, after, _ := bytes.Cut(ask(New(gold()), http.MethodGet, "/ui/", "").Body.Bytes(), []byte(`htmx-config" content='`))
 	text, _, _ := bytes.Cut(after, []byte("'"))
-	if err := json.Unmarshal(text, &config); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, json.Unmarshal(text, &config))
 	if diff := cmp.Diff(map[string]bool{
 		"includeIndicatorStyles": false, "allowEval": false, "allowScriptTags": false, "selfRequestsOnly": true, "historyEnabled": false,
 	}, config); diff != "" {

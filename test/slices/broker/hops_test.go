@@ -13,9 +13,7 @@ import (
 // TestLiqosDefaultDoesNotSendAPodOnTwice shows why a broker needs an argument of its virtual kubelets.
 func TestLiqosDefaultDoesNotSendAPodOnTwice(t *testing.T) {
 	settle(t, "oslo", 0)
-	if err := apiServerSupport(t.Context(), clusters.Milan, true); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, apiServerSupport(t.Context(), clusters.Milan, true))
 	kubectl(t, "cordon", "from-oslo")
 	offer(t, clusters.Oslo, 12) // Milan requests 10 already.
 	t.Cleanup(func() {
@@ -33,12 +31,8 @@ func TestLiqosDefaultDoesNotSendAPodOnTwice(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := clusters.Request(t.Context(), clusters.Milan, clusters.Oslo, "by-default", providerClass, "2"); err != nil {
-		t.Fatal(err)
-	}
-	if err := AwaitNode(t.Context(), clusters.Milan, "by-default", true); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, clusters.Request(t.Context(), clusters.Milan, clusters.Oslo, "by-default", providerClass, "2"))
+	lab.Must(t, AwaitNode(t.Context(), clusters.Milan, "by-default", true))
 	awaitSelected(t, "oslo")
 	newDeployment(t, "twice", 1)
 	lab.Eventually(t, "an Event says why the pod stays Pending", func(ctx context.Context) error {

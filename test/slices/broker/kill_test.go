@@ -32,16 +32,10 @@ func TestAKilledOperatorGoesOn(t *testing.T) {
 			change(t, map[string]any{"drainMinutes": step.drainMinutes})
 			price(t, map[string]string{from: "0.09", to: "0.01"})
 			lab.Eventually(t, step.name, func(ctx context.Context) error { return step.at(ctx, to) })
-			if err := clusters.Operators["milan"].Kill(); err != nil {
-				t.Fatal(err)
-			}
-			if err := clusters.Milan.DropLease(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, clusters.Operators["milan"].Kill())
+			lab.Must(t, clusters.Milan.DropLease(t.Context()))
 			change(t, map[string]any{"drainMinutes": 0}) // Nobody waits for the drain again.
-			if err := clusters.StartOperator(t.Context(), clusters.Milan); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, clusters.StartOperator(t.Context(), clusters.Milan))
 			awaitSelected(t, to)
 			awaitRunOn(t, "web", 2, to)
 		})

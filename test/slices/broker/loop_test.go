@@ -17,16 +17,10 @@ import (
 // TestPodsDoNotCircle has rome and milan be providers of each other, and rome the cheapest for milan.
 func TestPodsDoNotCircle(t *testing.T) {
 	settle(t, "oslo", 0)
-	if err := clusters.Milan.Peer(t.Context(), clusters.Rome); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, clusters.Milan.Peer(t.Context(), clusters.Rome))
 	// Liqo itself answers slices of its class.
-	if err := clusters.Request(t.Context(), clusters.Milan, clusters.Rome, "from-rome", "default", "10"); err != nil {
-		t.Fatal(err)
-	}
-	if err := AwaitNode(t.Context(), clusters.Milan, "from-rome", true); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, clusters.Request(t.Context(), clusters.Milan, clusters.Rome, "from-rome", "default", "10"))
+	lab.Must(t, AwaitNode(t.Context(), clusters.Milan, "from-rome", true))
 	t.Cleanup(func() {
 		change(t, map[string]any{"providers": map[string]any{"clusterIDs": []string{"oslo", "paris"}}})
 	})
@@ -57,9 +51,7 @@ func TestPodsDoNotCircle(t *testing.T) {
 				},
 			},
 		} {
-			if err := clusters.Rome.Client.Create(t.Context(), object); err != nil {
-				t.Fatal(err)
-			}
+			lab.Must(t, clusters.Rome.Client.Create(t.Context(), object))
 		}
 		t.Cleanup(func() {
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)

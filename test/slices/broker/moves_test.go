@@ -43,9 +43,7 @@ func TestLogsComeThroughBothHops(t *testing.T) {
 func addresses(t *testing.T, c *lab.Cluster, namespace string) map[string]string {
 	t.Helper()
 	var list corev1.PodList
-	if err := c.Client.List(t.Context(), &list, client.InNamespace(namespace)); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, c.Client.List(t.Context(), &list, client.InNamespace(namespace)))
 	found := map[string]string{}
 	for _, pod := range list.Items {
 		if pod.Status.PodIP == "" {
@@ -83,9 +81,7 @@ func TestPodsLeaveAProviderThatIsDisabled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	token, err := clusters.Milan.NewToggler(ctx)
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	if _, err := clusters.Operators["milan"].Toggle(ctx, token, "oslo", false); err != nil {
 		t.Fatal(err)
 	}
@@ -151,8 +147,6 @@ func TestPodsLeaveAProviderThatDoesNotAnswer(t *testing.T) {
 		return nil
 	})
 	kubectl(t, "taint", "node", "from-oslo", taint+"-")
-	if err := AwaitNode(t.Context(), clusters.Milan, "from-oslo", true); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, AwaitNode(t.Context(), clusters.Milan, "from-oslo", true))
 	awaitRunOn(t, "web", 2, "paris")
 }

@@ -37,9 +37,7 @@ func newDeployment(t *testing.T, name string, replicas int32) {
 			}},
 		},
 	}
-	if err := clusters.Rome.Client.Create(t.Context(), d); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, clusters.Rome.Client.Create(t.Context(), d))
 	deleteAfter(t, name)
 }
 
@@ -116,21 +114,15 @@ func orchestration(ctx context.Context) (*unstructured.Unstructured, error) {
 func change(t *testing.T, spec map[string]any) {
 	t.Helper()
 	o, err := orchestration(context.WithoutCancel(t.Context()))
-	if err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
 	merge(t, clusters.Milan, o, map[string]any{"spec": spec})
 }
 
 func merge(t *testing.T, c *lab.Cluster, object client.Object, part map[string]any) {
 	t.Helper()
 	data, err := json.Marshal(part)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := c.Client.Patch(context.WithoutCancel(t.Context()), object, client.RawPatch("application/merge-patch+json", data)); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, err)
+	lab.Must(t, c.Client.Patch(context.WithoutCancel(t.Context()), object, client.RawPatch("application/merge-patch+json", data)))
 }
 
 // price sets what a CPU of each provider costs.

@@ -26,9 +26,7 @@ func TestTheTour(t *testing.T) {
 		}
 		commands++
 		shell, err := clusters.Shell(t.Context(), t.TempDir(), "-eu", "-o", "pipefail", "-c", command)
-		if err != nil {
-			t.Fatal(err)
-		}
+		lab.Must(t, err)
 		out, err := shell.CombinedOutput()
 		if err != nil {
 			t.Fatalf("%s%v\n%s", command, err, out)

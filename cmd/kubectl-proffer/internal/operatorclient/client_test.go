@@ -17,14 +17,13 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/test"
 )
 
 func client(t *testing.T, s *operatortest.Server, account operatorclient.Account) *operatorclient.Client {
 	t.Helper()
 	c, err := s.Flags().Client(account)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	return c
 }
 
@@ -169,9 +168,7 @@ func TestAnOperatorThatIsSilentIsExplainedInTime(t *testing.T) {
 		t.Errorf("an answer has to begin within %v", flags.FirstByte)
 	}
 	docs, err := os.ReadFile("../../../../docs/troubleshooting.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	simulation := flags.FirstByte + 2*rest.SimulateTimeout
 	text := fmt.Sprintf("gives up after %.0f seconds (%.0f for `simulate`)", flags.FirstByte.Seconds(), simulation.Seconds())
 	if !strings.Contains(string(docs), text) {
@@ -184,9 +181,7 @@ func TestAnOperatorThatIsSilentIsExplainedInTime(t *testing.T) {
 	s.Handle(operatortest.OperatorPath("GET", rest.OffersPath), silent)
 	flags.FirstByte = 50 * time.Millisecond
 	hasty, err := flags.Client(operatorclient.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	for name, ask := range map[string]func() error{

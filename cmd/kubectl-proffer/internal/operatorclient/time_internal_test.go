@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericclioptions"
+
+	"proffer.dev/proffer/test"
 )
 
 // slowServer answers after a while, unless its caller is gone.
@@ -62,9 +64,7 @@ func TestAnAnswerHasToBeginInTimeAndMayBeLong(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			c := &Client{flags: NewFlags(genericclioptions.NewConfigFlags(false)), http: &http.Client{Transport: slowServer(tc.takes)}}
 			request, err := http.NewRequestWithContext(t.Context(), tc.method, "https://example.com/", http.NoBody)
-			if err != nil {
-				t.Fatal(err)
-			}
+			test.Must(t, err)
 			start := time.Now()
 			response, err := c.inTime(request)
 			if took := time.Since(start); took != min(tc.takes, tc.limit) {

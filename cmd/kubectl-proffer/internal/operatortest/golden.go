@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/test"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -18,12 +20,8 @@ func Golden(t *testing.T, name string, lines []string) {
 	got := strings.Join(lines, "\n") + "\n"
 	file := filepath.Join("testdata", name)
 	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(file, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, os.MkdirAll("testdata", 0o755))
+		test.Must(t, os.WriteFile(file, []byte(got), 0o600))
 	}
 	want, err := os.ReadFile(file)
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/test"
 )
 
 const (
@@ -38,9 +39,7 @@ func SecretPath(provider string) string {
 func (s *Server) AddProvider(t *testing.T, provider string, kubeconfig clientcmdapi.Config) {
 	t.Helper()
 	text, err := clientcmd.Write(kubeconfig)
-	if err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, err)
 	namespace, name := "liqo-tenant-"+provider, "controlplane-"+provider
 	s.mu.Lock()
 	defer s.mu.Unlock()

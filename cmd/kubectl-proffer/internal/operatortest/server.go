@@ -26,6 +26,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/test"
 )
 
 // userToken is the token of the caller, which must not reach the operator.
@@ -104,14 +105,12 @@ func Start(t *testing.T) *Server {
 	t.Cleanup(server.Close)
 	s.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	s.url, s.certificate = server.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	if err := clientcmd.WriteToFile(clientcmdapi.Config{
+	test.Must(t, clientcmd.WriteToFile(clientcmdapi.Config{
 		Clusters:       map[string]*clientcmdapi.Cluster{"c": {Server: server.URL, CertificateAuthorityData: s.certificate}},
 		AuthInfos:      map[string]*clientcmdapi.AuthInfo{"u": {Token: userToken}},
 		Contexts:       map[string]*clientcmdapi.Context{"x": {Cluster: "c", AuthInfo: "u"}},
 		CurrentContext: "x",
-	}, s.Kubeconfig); err != nil {
-		t.Fatal(err)
-	}
+	}, s.Kubeconfig))
 	s.AddProvider(t, Provider, s.ProviderKubeconfig())
 	return s
 }

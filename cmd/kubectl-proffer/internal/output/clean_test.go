@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestATerminalDoesNotObeyWhatIsShown(t *testing.T) {
@@ -13,9 +15,7 @@ func TestATerminalDoesNotObeyWhatIsShown(t *testing.T) {
 	table := &Table{Header: []string{"CLASS", "WHY"}, Text: true, Rows: []Row{{Cells: []string{hostile + "\ngold", hostile}, Style: Red}}}
 	for _, width := range []int{0, 20, 80, 200} {
 		var out strings.Builder
-		if err := (Printer{Out: &out, Width: width, Color: true}).Table(table); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, (Printer{Out: &out, Width: width, Color: true}).Table(table))
 		text := out.String()
 		if strings.Count(text, "\x1b[31m")+strings.Count(text, "\x1b[0m") != strings.Count(text, "\x1b") || strings.ContainsAny(text, "\a\u009b\r\u202e\u200b\u00ad\u3164\U000e0041") ||
 			!strings.Contains(text, shown+`\ngold`) {
@@ -34,9 +34,7 @@ func TestJSONAndYAMLShowWhatIsNotVisible(t *testing.T) {
 		JSON: json.Unmarshal, YAML: func(text []byte, into any) error { return yaml.Unmarshal(text, into) },
 	} {
 		var out strings.Builder
-		if err := (Printer{Out: &out}).Value(format, map[string]string{"class": hostile}); err != nil {
-			t.Fatal(err)
-		}
+		test.Must(t, (Printer{Out: &out}).Value(format, map[string]string{"class": hostile}))
 		var got map[string]string
 		if err := read([]byte(out.String()), &got); err != nil || got["class"] != hostile || Clean(out.String()) != out.String() {
 			t.Errorf("%s: %q is read as %q (%v)", format, out.String(), got["class"], err)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"proffer.dev/proffer/test"
 )
 
 func TestATerminalHasAWidthAndColoursUnlessTheyAreTurnedOff(t *testing.T) {
@@ -13,9 +15,7 @@ func TestATerminalHasAWidthAndColoursUnlessTheyAreTurnedOff(t *testing.T) {
 		t.Skipf("no terminal: %v", err)
 	}
 	defer func() { _ = terminal.Close() }()
-	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}); err != nil {
-		t.Fatal(err)
-	}
+	test.Must(t, unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
 	for _, tc := range []struct {
 		noColor, term string
 		color         bool
