@@ -93,7 +93,7 @@ func TestASimulationSaysWhatTheEditThenDoes(t *testing.T) {
 				}
 				return cmp.Diff(wanted, got)
 			})
-			o.eventually(func() string { // The operator learns of its own answer a moment later.
+			test.Eventually(o.t, func() string { // The operator learns of its own answer a moment later.
 				again := o.simulate(&api.Change{Apply: []v1alpha1.ResourcePolicy{*next}})
 				if len(again.Offers)+len(again.Slices) > 0 {
 					return fmt.Sprintf("the same edit, which is made: %+v", again)
