@@ -43,7 +43,8 @@ func boundFilters(all []table.Policy) {
 	}
 }
 
-// filtersOf returns the different filters of a policy. A filter of nodes and one of consumers differ, whatever their text.
+// filtersOf returns the different filters of a policy. A filter of nodes and one of consumers differ,
+// whatever their text.
 func filtersOf(spec *v1alpha1.ResourcePolicySpec) []string {
 	var all []string
 	add := func(of, text string) {

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -126,7 +127,7 @@ func TestManyFiltersAreAskedOnlyAboutWhatHasChanged(t *testing.T) {
 	l, all, selections := NewLedger(), []*contentFilter{}, []Selection{}
 	add := func() {
 		f := &contentFilter{nodeFilter{text: fmt.Sprint(len(all)), admits: func(n *Node) bool { return n.Name > "n100" }}}
-		all, selections = append(all, f), append(selections[:len(selections):len(selections)], Selection{Filters: []NodeFilter{f}})
+		all, selections = append(all, f), append(slices.Clip(selections), Selection{Filters: []NodeFilter{f}})
 	}
 	expect := func(after string, want int) {
 		t.Helper()

@@ -32,7 +32,8 @@ func startNode(t testing.TB, others string, addresses, settings []string) *Serve
 	}
 	all := append([]string{
 		"wsrep-on=ON", "wsrep-provider=" + galera, "wsrep-cluster-address=" + others, "wsrep-node-address=127.0.0.1",
-		fmt.Sprintf("wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=%s;gcache.size=16M", addresses[0], addresses[1]),
+		fmt.Sprintf("wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=%s;gcache.size=16M",
+			addresses[0], addresses[1]),
 		"wsrep-sst-method=rsync", "wsrep-sst-receive-address=" + addresses[2],
 		"wsrep-mode=STRICT_REPLICATION,REQUIRED_PRIMARY_KEY", "binlog-format=ROW", "innodb-autoinc-lock-mode=2",
 	}, settings...)

@@ -51,7 +51,7 @@ func TestNothingThatUnicodeIgnoresIsVisible(t *testing.T) {
 func TestTheClassesThatAPolicyCanHaveAreShownAsTheyAre(t *testing.T) {
 	for class, want := range map[string]string{
 		"gold": "gold", "a-1": "a-1", strings.Repeat("a", 63): strings.Repeat("a", 63),
-		"": `""`, "-": `"-"`, "Gold": `"Gold"`, "gold ": `"gold "`, "gold\n": `"gold\n"`, "<unnamed>": `"<unnamed>"`,
+		"": `""`, "-": `"-"`, "Gold": `"Gold"`, "go ld": `"go ld"`, "gold\n": `"gold\n"`, "<unnamed>": `"<unnamed>"`,
 		"g\u043eld": `"g\u043eld"`, "go\u200bld": `"go\u200bld"`, "\x1b[2J": `"\x1b[2J"`, `"gold"`: `"\"gold\""`, "\U000e0041": `"\U000e0041"`,
 		strings.Repeat("a", 64): `"` + strings.Repeat("a", 63) + `"...`, strings.Repeat("é", 40): `"` + strings.Repeat(`\u00e9`, 31) + `"...`,
 	} {

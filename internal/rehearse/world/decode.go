@@ -217,7 +217,8 @@ func (d *decoder) slice(s *rest.WorldSlice) error {
 	g := grant.Slice{
 		Key: s.Namespace + "/" + s.Name, Consumer: s.Consumer, Class: s.Class, Created: s.Created.Unix(),
 		Request: amountsOf(s.Asked), Labels: s.Labels, Used: amountsOf(s.Used),
-		GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: reclaims[s.Reclaim], Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
+		GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: reclaims[s.Reclaim],
+		Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
 	}
 	if s.Fixed {
 		g.Key += "/" + s.UID
