@@ -31,7 +31,7 @@ CHECKS ?= 100
 
 # All modules that hold Go code, and those that hold tests: test/deploy runs test/kubernetes. Of the
 # tests, the longest come first: test/image takes two minutes, but with an empty build cache it compiles
-# for three platforms, one program after the other, and would run alone at the end for 15.
+# for three platforms, one program after the other.
 CODE_MODULES := . $(patsubst %/go.mod,%,$(wildcard test/*/go.mod examples/*/go.mod hack/gotest/go.mod))
 TEST_FIRST := . test/slices test/image
 TEST_MODULES := $(TEST_FIRST) $(filter-out $(TEST_FIRST) test/kubernetes,$(CODE_MODULES))

@@ -28,7 +28,7 @@ import (
 
 // lanes is the number of runs of go test at the same time. Tests that run Liqo, start programs and wait
 // for Leases leave the processors to the others.
-const lanes = 4
+const lanes = 3
 
 var errTestsFailed = errors.New("tests failed")
 

@@ -23,8 +23,9 @@ const (
 	probes = 20
 	// wait is how long another consumer's slice may wait in the operator. roundTrips is the number
 	// of requests to the API server until the answer is visible: the slice arrives over the watch,
-	// its Grant and its answer are written, and it is read. All of them together would take hundreds.
-	wait, roundTrips = 100 * time.Millisecond, 20
+	// its Grant and its answer are written, and it is read. Beside the flood of a machine with other work
+	// it takes up to 25. Waiting for the slices of the flood would take a thousand.
+	wait, roundTrips = 100 * time.Millisecond, 60
 )
 
 // Without the guards, one consumer keeps the operator writing answers. Another consumer's slice is
