@@ -35,8 +35,12 @@ func (a *allocation) decide() *deferral {
 			}
 		}
 	}
-	for _, s := range a.byAge {
-		s.keepGranted()
+	for _, twice := range []bool{false, true} {
+		for _, s := range a.byAge {
+			if s.Twice == twice {
+				s.keepGranted()
+			}
+		}
 	}
 	a.account.countIgnoredUse()
 	for _, s := range a.byAge {
