@@ -39,8 +39,8 @@ type ConsumerFilter interface {
 
 // SliceFilter decides which requests of ResourceSlices policies grant. It can only refuse requests: one
 // that it refuses is answered as if slices.filter of the policy were false. Filter must be pure, like
-// NodeFilter's. Until it has answered about a slice, the slice keeps what it has and is granted nothing
-// more.
+// NodeFilter's. Until it has answered about what a slice asks for now, the slice keeps what it has and is
+// granted nothing more.
 type SliceFilter interface {
 	// Name is the name that the filter is registered by.
 	Name() string

@@ -28,9 +28,15 @@ type answers[T any] struct {
 	// known has a remembered[T] by the key of the object. pending are the questions that nobody waits
 	// for any more.
 	known   *lru.Cache
-	pending map[string]*T
+	pending map[string]pending[T]
 	// evicted is what known has evicted last.
 	evicted remembered[T]
+}
+
+// pending is a question about the latest state of an object.
+type pending[T any] struct {
+	object   *T
+	question *question
 }
 
 // remembered is an answer for one state of an object.
@@ -41,7 +47,7 @@ type remembered[T any] struct {
 }
 
 func newAnswers[T any](f *filter[T], p *plugin.Policy, text string) *answers[T] {
-	a := &answers[T]{filter: f, policy: p, text: text, pending: map[string]*T{}}
+	a := &answers[T]{filter: f, policy: p, text: text, pending: map[string]pending[T]{}}
 	a.known = lru.NewWithEvictionFunc(maxRemembered, func(_ lru.Key, value any) {
 		a.evicted = value.(remembered[T])
 	})
@@ -59,25 +65,37 @@ func (a *answers[T]) of(key string, object *T) answer {
 	if a.rehearsal != nil {
 		return a.ofRehearsal(key, object)
 	}
-	a.mu.Lock()
-	asked := a.pending[key]
-	if asked != nil && a.filter.same(asked, object) || asked == nil && len(a.pending) >= maxRemembered {
-		defer a.mu.Unlock()
-		return a.meanwhile(key)
-	}
-	a.pending[key] = object
-	a.mu.Unlock()
-	q := a.question(object, func(late answer) {
-		a.store(key, object, late)
-		a.filter.late(key)
-	})
-	if got, inTime := a.filter.caller.put(q); inTime {
-		a.store(key, object, got)
-		return got
+	q, isNew := a.pend(key, object)
+	if isNew {
+		if got, inTime := a.filter.caller.put(q); inTime {
+			a.store(key, object, got)
+			return got
+		}
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.meanwhile(key)
+	return a.meanwhile(key, object)
+}
+
+// pend returns the question about an object, and whether it has to be put. A question about an earlier state
+// that still waits becomes that about the present one: otherwise they would pile up while a call hangs.
+func (a *answers[T]) pend(key string, object *T) (q *question, isNew bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	asked, is := a.pending[key]
+	if is && a.filter.same(asked.object, object) || !is && len(a.pending) >= maxRemembered {
+		return nil, false
+	}
+	q = a.question(object, func(late answer) {
+		a.store(key, object, late)
+		a.filter.late(key)
+	})
+	isNew = !is || !a.filter.caller.replace(asked.question, q)
+	if !isNew {
+		q = asked.question
+	}
+	a.pending[key] = pending[T]{object, q}
+	return q, isNew
 }
 
 // lookUp returns the answer for this state of the object, if it is remembered.
@@ -106,14 +124,15 @@ func (a *answers[T]) store(key string, object *T, got answer) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.known.Add(key, remembered[T]{key, object, got})
-	if a.pending[key] == object {
+	if a.pending[key].object == object {
 		delete(a.pending, key)
 	}
 }
 
-// meanwhile is what counts until there is an answer: that for an earlier state of the object.
-func (a *answers[T]) meanwhile(key string) answer {
-	if r, known := a.remembered(key); known {
+// meanwhile is what counts until there is an answer: that for an earlier state of the object, if it stands
+// for the present one.
+func (a *answers[T]) meanwhile(key string, object *T) answer {
+	if r, known := a.remembered(key); known && a.filter.standsFor(r.object, object) {
 		return r.answer
 	}
 	return a.unanswered()

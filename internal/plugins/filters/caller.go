@@ -45,6 +45,8 @@ type question struct {
 	// answer is set when answered is closed. abandoned is guarded by the caller's lock.
 	answer    answer
 	abandoned bool
+	// called is set once the call begins, guarded likewise.
+	called bool
 }
 
 // caller makes the calls of one filter, one at a time. Its goroutine lives while there are questions.
@@ -101,6 +103,17 @@ func (c *caller) put(q *question) (answer, bool) {
 	defer c.mu.Unlock()
 	c.waited += time.Since(start)
 	return a, answered
+}
+
+// replace makes a question that nobody waits for any more another one, unless its call has begun.
+func (c *caller) replace(q, by *question) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if q.called || !q.abandoned {
+		return false
+	}
+	q.ask, q.late = by.ask, by.late
+	return true
 }
 
 // putOther asks a question that is not urgent, and returns the answer if it arrives within wait.
@@ -211,7 +224,7 @@ func (c *caller) next() *question {
 	}
 	q := (*queue)[0]
 	(*queue)[0], *queue = nil, (*queue)[1:]
-	c.called = time.Now()
+	c.called, q.called = time.Now(), true
 	return q
 }
 

@@ -82,17 +82,17 @@ func New(
 	c := &Chain{}
 	wake := func(string) { late.Wake() }
 	queue := &lateNodes{Late: late, names: map[string]struct{}{}}
-	c.nodes = links(order.Nodes, nodes, log, queue.add, (*capacity.Node).Equal,
+	c.nodes = links(order.Nodes, nodes, log, queue.add, (*capacity.Node).Equal, always,
 		func(f plugin.NodeFilter, p *plugin.Policy, n *capacity.Node) func() (bool, string) {
 			given := nodeOf(n)
 			return func() (bool, string) { return f.Filter(p, given) }
 		})
-	c.consumers = links(order.Consumers, consumers, log, wake, sameConsumer,
+	c.consumers = links(order.Consumers, consumers, log, wake, sameConsumer, always,
 		func(f plugin.ConsumerFilter, p *plugin.Policy, k *offer.Consumer) func() (bool, string) {
 			given := consumerOf(k)
 			return func() (bool, string) { return f.Filter(p, &given) }
 		})
-	c.slices = links(order.Slices, requests, log, wake, (*offer.Request).Equal,
+	c.slices = links(order.Slices, requests, log, wake, (*offer.Request).Equal, sameRequest,
 		func(f plugin.SliceFilter, p *plugin.Policy, r *offer.Request) func() (bool, string) {
 			given := requestOf(r)
 			return func() (bool, string) { return f.Filter(p, given) }
@@ -102,7 +102,7 @@ func New(
 
 // links returns a part of the chain. F is the interface of its filters in Go.
 func links[T any, F any](
-	order []string, registered map[string]F, log logr.Logger, late func(key string), same func(a, b *T) bool,
+	order []string, registered map[string]F, log logr.Logger, late func(key string), same, standsFor func(a, b *T) bool,
 	ask func(f F, p *plugin.Policy, object *T) func() (ok bool, why string),
 ) []link[T] {
 	var all []link[T]
@@ -110,7 +110,7 @@ func links[T any, F any](
 		l := link[T]{name: name}
 		if f, ok := registered[name]; ok {
 			l.filter = &filter[T]{
-				caller: &caller{name: name, log: log.WithValues("filter", name)}, late: late, same: same,
+				caller: &caller{name: name, log: log.WithValues("filter", name)}, late: late, same: same, standsFor: standsFor,
 				ask: func(p *plugin.Policy, object *T) func() (bool, string) { return ask(f, p, object) },
 			}
 		}

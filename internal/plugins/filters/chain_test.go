@@ -374,6 +374,49 @@ func TestAFilterOfSlicesSeesTheRequestAndDecidesInTime(t *testing.T) {
 	})
 }
 
+// A consumer asks for little, and for much once that is admitted. A filter that is slow, or hangs, must neither
+// admit that unseen nor be asked about each state in between.
+func TestAnAnswerAboutARequestIsNoneAboutAnother(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs := make(chan struct{})
+		var slow atomic.Bool
+		f := sliceFunc(func(_ *plugin.Policy, r *plugin.Request) (bool, string) {
+			if slow.Load() {
+				<-hangs
+			}
+			return r.Resources.Cpu().Value() <= 8, "too much"
+		})
+		chain := New(config.Filters{Slices: []string{"Basic", "Affinity", "Custom"}}, nil, nil, map[string]plugin.SliceFilter{"Custom": f},
+			Late{Wake: func() {}}, logr.Discard())
+		p := &offer.Policy{Name: "gold", Class: "gold", Version: "1"}
+		chain.AddTo(&v1alpha1.ResourcePolicy{}, p)
+		rule := func(cpu int64, age time.Duration) offer.Ruling {
+			ruling, _ := p.Slices.Filters[0].Rule(&offer.Request{Key: "tenant/s", Resources: capacity.Amounts{capacity.CPU: cpu}, Age: age})
+			return ruling
+		}
+		if got := rule(2000, 0); got != offer.Admitted {
+			t.Fatalf("the request is ruled %d", got)
+		}
+		slow.Store(true)
+		if got := rule(2000, time.Minute); got != offer.Admitted {
+			t.Errorf("the same request, a minute later, is ruled %d, want as before", got)
+		}
+		for cpu := range int64(1000) {
+			if got := rule(1_000_000+cpu, 0); got != offer.Undecided {
+				t.Fatalf("another request is ruled %d, want %d", got, offer.Undecided)
+			}
+		}
+		if waiting := len(chain.slices[2].filter.caller.urgent); waiting > 2 {
+			t.Errorf("%d questions wait about one slice", waiting)
+		}
+		close(hangs)
+		synctest.Wait()
+		if got := rule(1_000_999, 0); got != offer.Refused {
+			t.Errorf("the last request is ruled %d, want %d", got, offer.Refused)
+		}
+	})
+}
+
 func TestARehearsalAsksWithoutAnyEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slow atomic.Bool

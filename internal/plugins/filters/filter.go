@@ -21,6 +21,9 @@ type filter[T any] struct {
 	late func(key string)
 	// same reports whether two states of an object are one question.
 	same func(a, b *T) bool
+	// standsFor reports whether the answer about an earlier state counts for the present one until that is
+	// answered.
+	standsFor func(earlier, present *T) bool
 	// ask returns a function that asks about an object.
 	ask func(p *plugin.Policy, object *T) func() (ok bool, why string)
 
@@ -124,6 +127,15 @@ func (f sliceFilter) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
 		return offer.Refused, string(a)
 	}
 }
+
+// sameRequest reports whether a slice still asks for the same. Its consumer must not be granted anything on the
+// strength of what it asked for before.
+func sameRequest(a, b *offer.Request) bool {
+	return maps.Equal(a.Resources, b.Resources) && maps.Equal(a.Labels, b.Labels)
+}
+
+// always is for what only admins of the provider change.
+func always[T any](_, _ *T) bool { return true }
 
 func sameConsumer(a, b *offer.Consumer) bool { return a.ID == b.ID && maps.Equal(a.Labels, b.Labels) }
 
