@@ -1,10 +1,6 @@
 package filter
 
-import (
-	"maps"
-
-	"proffer.dev/proffer/internal/offer"
-)
+import "proffer.dev/proffer/internal/offer"
 
 // consumers implements offer.ConsumerFilter.
 type consumers struct {
@@ -19,8 +15,8 @@ func Consumers(expression string) (offer.ConsumerFilter, error) {
 		if err != nil {
 			return nil, err
 		}
-		same := func(a, b *offer.Consumer) bool { return maps.Equal(a.Labels, b.Labels) }
-		return &consumers{expression, newMemo(same, p.askConsumer)}, nil
+		digest := func(c *offer.Consumer) uint64 { return digestOf(c.Labels) }
+		return &consumers{expression, newMemo(digest, p.askConsumer)}, nil
 	})
 }
 

@@ -1,6 +1,8 @@
 package filter
 
 import (
+	"hash/maphash"
+
 	"github.com/google/cel-go/common/ast"
 
 	"proffer.dev/proffer/internal/offer"
@@ -22,7 +24,7 @@ func Slices(expression string) (offer.SliceFilter, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &requests{p, expression, newMemo((*offer.Request).Equal, p.askRequest)}, nil
+		return &requests{p, expression, newMemo(digestOfRequest, p.askRequest)}, nil
 	})
 }
 
@@ -42,6 +44,13 @@ func (f *requests) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
 		ruling = offer.Refused
 	}
 	return ruling, why
+}
+
+// digestOfRequest is of everything that an expression can read.
+func digestOfRequest(r *offer.Request) uint64 {
+	return maphash.Comparable(seed, [...]uint64{
+		digestOf(r.Labels), digestOf(r.Resources), digestOf(r.Consumer.Labels), uint64(r.Age),
+	})
 }
 
 func (p *program) askRequest(r *offer.Request) result {
