@@ -16,14 +16,14 @@ import (
 const maxFilters = 256
 
 // boundFilters invalidates policies whose filters, together with the filters of older policies, exceed
-// maxFilters.
+// maxFilters. A dry run must not affect others, so it comes after them.
 func boundFilters(all []table.Policy) {
 	oldest := make([]*table.Policy, len(all))
 	for i := range all {
 		oldest[i] = &all[i]
 	}
 	slices.SortStableFunc(oldest, func(a, b *table.Policy) int { // All are sorted by name.
-		return a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time)
+		return cmp.Or(cmp.Compare(dryRuns(a), dryRuns(b)), a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time))
 	})
 	known := map[string]struct{}{}
 	for _, p := range oldest {
@@ -41,6 +41,14 @@ func boundFilters(all []table.Policy) {
 			known[text] = struct{}{}
 		}
 	}
+}
+
+// dryRuns returns 1 for a dry run, 0 for any other policy.
+func dryRuns(p *table.Policy) int {
+	if p.Parsed != nil && p.Parsed.DryRun {
+		return 1
+	}
+	return 0
 }
 
 // filtersOf returns the different filters of a policy. A filter of nodes and one of consumers differ,

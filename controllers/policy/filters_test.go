@@ -28,6 +28,9 @@ func TestTooManyFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 	c.Set(filtered("a-new-one", "node.name == 'a'", 1000))
 	c.Set(filtered("b-of-an-old-filter", "node.name != 'n7'", 500))
 	c.Set(kubetest.Policy("c-without"))
+	rehearsed := filtered("d-dry-run", "node.name == 'd'", -1000)
+	rehearsed.Spec.Mode = v1alpha1.ModeDryRun
+	c.Set(rehearsed)
 	expect := func(want ...string) {
 		t.Helper()
 		var got []string
@@ -43,9 +46,9 @@ func TestTooManyFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 			t.Errorf("invalid are %v, want %v", got, want)
 		}
 	}
-	expect("a-new-one")
+	expect("a-new-one", "d-dry-run")
 	c.Remove(filtered("p-007", "", 0)) // Another policy has its filter.
-	expect("a-new-one")
+	expect("a-new-one", "d-dry-run")
 	c.Remove(filtered("p-008", "", 0))
-	expect()
+	expect("d-dry-run")
 }
