@@ -383,8 +383,9 @@ func (a *allocation) askFilters(s *sliceState) {
 	s.ruling, s.why = a.input.Rule(g.terms.Policy, r, s.Created)
 }
 
-// filtered reports whether a filter does not admit the request.
-func (s *sliceState) filtered() bool { return s.ruling != offer.Admitted }
+// filtered reports whether a filter refuses the request. One that has not decided yet takes nothing from the
+// slice, but shields it from nothing either: its consumer could keep a slow filter from deciding.
+func (s *sliceState) filtered() bool { return s.ruling == offer.Refused }
 
 // evictedUse returns the consumers whose use is ignored while grants are kept. Of consumers that
 // are evicted the youngest slice has to give way, whatever its pods use.

@@ -78,6 +78,18 @@ func TestASliceThatAFilterRefusesKeepsNothingForOthers(t *testing.T) {
 	}
 }
 
+// A consumer must not keep what its policy takes back by keeping a slow filter from deciding.
+func TestAFilterThatHasNotDecidedShieldsNothing(t *testing.T) {
+	w := newWorld(filtered(atMost(0, offer.Undecided), func(p *offer.Policy) {
+		p.Reclaim, p.Max = offer.Evict, cpu(2)
+	})).node("n", "a", cpu(20)).slice(having("s", "rome", 1, 5))
+	w.settle(t)
+	w.want(t, "s cpu=2")
+	w.policies[0].Max = nil
+	w.settle(t)
+	w.want(t, "s cpu=2")
+}
+
 func TestAFilterSeesTheRequest(t *testing.T) {
 	now := time.Date(2030, 1, 1, 12, 0, 59, 999, time.UTC)
 	var seen []offer.Request

@@ -60,9 +60,6 @@ func (s *sliceState) keepPinned() {
 // keepGranted grants that.
 func (s *sliceState) keepFloor() {
 	g, reclaim := s.group, s.reclaim()
-	if s.ruling == offer.Undecided {
-		reclaim = offer.Retain
-	}
 	arrived := s.changedClass() && g.terms != nil
 	if arrived && reclaim == offer.Retain {
 		reclaim = offer.Unused // Nothing was granted in this class yet that could be retained.

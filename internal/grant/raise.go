@@ -2,6 +2,7 @@ package grant
 
 import (
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // raise grants a slice what it asks for beyond what it has, within the headroom.
@@ -21,6 +22,8 @@ func (s *sliceState) raise() {
 		switch {
 		case s.Frozen:
 			most, limitedBy = 0, binding{by: ByFreeze}
+		case s.ruling == offer.Undecided:
+			most, limitedBy = 0, binding{by: ByFilter}
 		case most < missing && s.withinThreshold(l, capacity.Sum(l.Granted, most)):
 			most = max(0, l.had-l.Granted)
 			limitedBy.left = capacity.Sum(l.Granted, most)
@@ -38,7 +41,8 @@ func (s *sliceState) raise() {
 	}
 	if s.useless() {
 		s.withhold(Useless)
-		if !s.Frozen { // Under a cordon the slice lacks only what it asked for since.
+		// Under a cordon the slice lacks only what it asked for since, as before its filter has decided.
+		if !s.Frozen && s.ruling != offer.Undecided {
 			s.release()
 		}
 		return
