@@ -89,6 +89,7 @@ func TestAConsumerThatChangesItsGrantsAllTheTimeDelaysOnlyItsOwnRows(t *testing.
 func TestATransactionIsBoundedAndThePassesAfterItFinish(t *testing.T) {
 	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
+		b.timeout = time.Hour // A pass also ends after half of it.
 		session := b.session()
 		many := func(amount int64) state {
 			p := nothing()
