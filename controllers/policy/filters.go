@@ -23,7 +23,8 @@ func boundFilters(all []table.Policy) {
 		oldest[i] = &all[i]
 	}
 	slices.SortStableFunc(oldest, func(a, b *table.Policy) int { // All are sorted by name.
-		return cmp.Or(cmp.Compare(dryRuns(a), dryRuns(b)), a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time))
+		age := a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time)
+		return cmp.Or(cmp.Compare(dryRuns(a), dryRuns(b)), age)
 	})
 	known := map[string]struct{}{}
 	for _, p := range oldest {

@@ -50,7 +50,7 @@ func TestEachPartOfARequestIsInItsDigest(t *testing.T) {
 			Consumer: offer.Consumer{Labels: map[string]string{"e": "f"}}, Age: 1,
 		}
 	}
-	if digestOfRequest(r()) != digestOfRequest(r()) {
+	if first, again := digestOfRequest(r()), digestOfRequest(r()); first != again {
 		t.Error("equal requests have different digests")
 	}
 	for name, change := range map[string]func(*offer.Request){
