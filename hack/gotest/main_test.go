@@ -8,8 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-
-	"proffer.dev/proffer/test"
 )
 
 // asProgram is the environment variable that makes the test binary run as gotest.
@@ -33,7 +31,9 @@ func gotest(t *testing.T, args ...string) (out string, err error) {
 func gotestIn(t *testing.T, dir string, args ...string) (out string, err error) {
 	t.Helper()
 	self, err := os.Executable()
-	test.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	cmd := exec.CommandContext(t.Context(), self, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), asProgram+"=1", "GORACE=atexit_sleep_ms=0")
@@ -52,7 +52,9 @@ func module(t *testing.T, source string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, content := range map[string]string{"go.mod": "module m\n\ngo 1.26\n", "m_test.go": source} {
-		test.Must(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return dir
 }
@@ -148,8 +150,12 @@ func TestRacy(t *testing.T) {
 }
 `
 	dir := module(t, source)
-	test.Must(t, os.MkdirAll(filepath.Join(dir, "test", "deploy"), 0o700))
-	test.Must(t, os.WriteFile(filepath.Join(dir, "test", "deploy", "m_test.go"), []byte(racy), 0o600))
+	if err := os.MkdirAll(filepath.Join(dir, "test", "deploy"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "test", "deploy", "m_test.go"), []byte(racy), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct{ flag, want string }{
 		{"-run=.", "3 passed, 0 failed, 1 skipped"},
 		{"-run=TestGood", "2 passed, 0 failed, 0 skipped"},

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"proffer.dev/proffer/test"
 )
 
 // machine is a machine as packages.sh sees it: PATH has these programs, which are shell scripts.
@@ -16,14 +14,18 @@ func machine(t *testing.T, programs map[string]string) (path string) {
 	t.Helper()
 	path = t.TempDir()
 	for name, script := range programs {
-		test.Must(t, os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700))
+		if err := os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+			t.Fatal(err)
+		}
 	}
 	return path
 }
 
 func TestMissingPackagesAreInstalledOrNamed(t *testing.T) {
 	bash, err := exec.LookPath("bash")
-	test.Must(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
 	const calls = `echo "$(basename "$0") $*" >>"$(dirname "$0")/calls"`
 	debian := map[string]string{"postgres": "", "apt-get": calls, "service": calls, "basename": `echo "${1##*/}"`, "dirname": `echo "${1%/*}"`}
 	with := func(more map[string]string) map[string]string {
@@ -62,7 +64,9 @@ func TestMissingPackagesAreInstalledOrNamed(t *testing.T) {
 			path := machine(t, tc.programs)
 			// Debian has mariadbd in a directory that the script adds to PATH.
 			script, err := os.ReadFile("packages.sh")
-			test.Must(t, err)
+			if err != nil {
+				t.Fatal(err)
+			}
 			cmd := exec.CommandContext(t.Context(), bash, "-c",
 				strings.ReplaceAll(string(script), ":/usr/sbin:/usr/local/sbin", ""))
 			cmd.Env = []string{"PATH=" + path}
