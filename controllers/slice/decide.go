@@ -293,10 +293,7 @@ func (a *decisions) usedBeyond(consumer, name string, share, other protocol.Shar
 }
 
 // pin counts a share that cannot be taken back now.
-func (a *decisions) pin(i int, share protocol.Share) { a.pinAs(i, share, false) }
-
-// pinAs is pin for a share that may count in two classes: see grant.Slice.
-func (a *decisions) pinAs(i int, share protocol.Share, twice bool) {
+func (a *decisions) pin(i int, share protocol.Share) {
 	if share.Empty() {
 		return
 	}
@@ -304,7 +301,7 @@ func (a *decisions) pinAs(i int, share protocol.Share, twice bool) {
 	a.asked = append(a.asked, grant.Slice{
 		Key: c.key + "/" + string(c.uid) + "/" + share.Class, Consumer: a.plans[i].consumer, Class: share.Class,
 		Created: c.created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
-		Reclaim: share.Reclaim, Pinned: true, Twice: twice,
+		Reclaim: share.Reclaim, Pinned: true,
 	})
 }
 
@@ -327,9 +324,8 @@ func (a *decisions) decideForeign(i int) {
 // next leader, could count again what others have been granted meanwhile.
 func (a *decisions) countEarlier(i int, shares protocol.Shares, settled bool, policy string) {
 	c, r := a.entries[i], &a.plans[i]
-	twice := !settled && !c.holds.In(c.class).Empty()
 	for _, share := range shares {
-		a.pinAs(i, share, twice)
+		a.pin(i, share)
 		if settled {
 			beyond := protocol.Share{}
 			if policy != "" && a.input.ShareNodes(policy, share.Policy) {

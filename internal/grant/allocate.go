@@ -35,12 +35,8 @@ func (a *allocation) decide() *deferral {
 			}
 		}
 	}
-	for _, twice := range []bool{false, true} {
-		for _, s := range a.byAge {
-			if s.Twice == twice {
-				s.keepGranted()
-			}
-		}
+	for _, s := range a.byAge {
+		s.keepGranted()
 	}
 	a.account.countIgnoredUse()
 	for _, s := range a.byAge {

@@ -40,14 +40,11 @@ func (s *sliceState) saturated(column int) bool {
 	return s.group.share != nil && slices.ContainsFunc(s.group.share.charged, is) || slices.ContainsFunc(s.alsoCharged, is)
 }
 
-// keepPinned grants a pinned slice what it has, unless keepGranted is to do so. It covers its part of what its
-// consumer's pods use.
+// keepPinned grants a pinned slice what it has. It covers its part of what its consumer's pods use.
 func (s *sliceState) keepPinned() {
 	for i := range s.states {
 		l := &s.states[i]
-		if !s.Twice {
-			s.grant(l, l.had)
-		}
+		s.grant(l, l.had)
 		l.floor = l.had
 		if s.group.hasPods() && l.column >= 0 {
 			s.group.claim(l.column, l.had)

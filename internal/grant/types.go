@@ -35,9 +35,6 @@ type Slice struct {
 	// counts against its consumer's limit and in the pool it came from, and is not raised. No other
 	// slice waits for it.
 	Pinned bool
-	// Twice marks a pinned slice that counts in its present class as well, until its answer there is known: it
-	// has one or the other. What others have is kept without it, and nothing is granted of it.
-	Twice bool
 }
 
 // Verdict is the kind of answer to a slice.
