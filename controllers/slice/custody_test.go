@@ -52,7 +52,7 @@ func TestAGrantIsDecidedOnWhereItWasMadeUntilAnotherControllerAnswers(t *testing
 		"it has no class":                              {left("", ours), false, byOthers},
 		"it does not exist":                            {gone, false, byOthers},
 		"it was granted nothing":                       {holding("platinum", "", ours), false, byOthers},
-		"only its pods hold something in former ones":  {holding("platinum", "silver", ours, gold), false, byFormerClass},
+		"only its pods hold something in former ones":  {holding("platinum", "silver", ours, gold), false, byOthers},
 		"it was granted nothing in a class not served": {holding("gold", "", answer{}), false, byOthers},
 	} {
 		if got := tc.entry.custody(tc.served); got != tc.want {

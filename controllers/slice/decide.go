@@ -98,7 +98,7 @@ const (
 	byClass
 	// byFormerClass: in the class of its last grant. The slice has moved to a class that no policy serves,
 	// and no other controller has answered it there. So the Quota is still that of our answer, and the
-	// grant, and what its pods use of classes before that, is kept and lowered as if the slice had stayed.
+	// grant is kept and lowered as if the slice had stayed.
 	byFormerClass
 )
 
@@ -109,7 +109,7 @@ func (c *entry) custody(served bool) custody {
 	switch {
 	case served, !c.holds.In(c.class).Empty(), c.answeredIn(c.class):
 		return byClass
-	case c.ofLiqo(), c.gone(), c.former == c.class, len(c.holds) == 0:
+	case c.ofLiqo(), c.gone(), c.holds.In(c.former).Empty():
 		return byOthers
 	case c.answer.verdict != unanswered && !c.answer.ours():
 		return byOthers
