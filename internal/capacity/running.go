@@ -264,7 +264,14 @@ func (p *poolSums) leaveOut(a *nodeAccount, filtered string) {
 		p.filtered++
 	}
 	if p.first != nil {
-		at, _ := slices.BinarySearchFunc(p.first, a, compareAccounts)
+		p.addFirst(a)
+	}
+}
+
+// addFirst adds a node to first, if it is one of them.
+func (p *poolSums) addFirst(a *nodeAccount) {
+	at, _ := slices.BinarySearchFunc(p.first, a, compareAccounts)
+	if at < MaxUnusableNamed {
 		p.first = slices.Insert(p.first, at, a)
 		p.first = p.first[:min(len(p.first), MaxUnusableNamed)]
 	}
@@ -454,12 +461,7 @@ func (c *consumerSums) creatorSums(creator string) *podSums {
 func (p *poolSums) unusableOf(s Selection) *Unusable {
 	if p.first == nil {
 		for a := range p.leftOut {
-			if len(p.first) == MaxUnusableNamed && compareAccounts(a, p.first[MaxUnusableNamed-1]) > 0 {
-				continue
-			}
-			at, _ := slices.BinarySearchFunc(p.first, a, compareAccounts)
-			p.first = slices.Insert(p.first, at, a)
-			p.first = p.first[:min(len(p.first), MaxUnusableNamed)]
+			p.addFirst(a)
 		}
 	}
 	u := &Unusable{Count: len(p.leftOut), Filtered: p.filtered}

@@ -51,13 +51,11 @@ func Migrate(ctx context.Context, o *Options) ([]Migrated, error) {
 		return nil, c.hide(err)
 	}
 	var applied []Migrated
-	for range maxConflicts {
-		var more []Migrated
-		more, err = migrate(ctx, c.DB, o.Engine)
-		if applied = append(applied, more...); !isConflict(err) {
-			break
-		}
-	}
+	err = tryAgain(func() error {
+		more, err := migrate(ctx, c.DB, o.Engine)
+		applied = append(applied, more...)
+		return err
+	})
 	return applied, c.hide(err)
 }
 

@@ -129,18 +129,28 @@ func stateOf(s *table.Snapshot) state {
 // write than a transaction takes.
 func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
 	endAt := s.endAt
-	for range maxConflicts {
-		if more, err = s.try(ctx, now); !isConflict(err) {
-			break
+	err = tryAgain(func() error {
+		if more, err = s.try(ctx, now); isConflict(err) {
+			s.forgetPass()
+			s.endAt = endAt
 		}
-		s.forgetPass()
-		s.endAt = endAt
-	}
+		return err
+	})
 	return more, err
 }
 
 // maxConflicts is how often a transaction is tried that loses to another one.
 const maxConflicts = 3
+
+// tryAgain repeats a transaction while it loses to another one, and returns its last error.
+func tryAgain(transaction func() error) (err error) {
+	for range maxConflicts {
+		if err = transaction(); !isConflict(err) {
+			break
+		}
+	}
+	return err
+}
 
 // isConflict reports whether the server rolled a transaction back for the sake of another one, which it may
 // do at any statement. Where each node of a cluster takes writes, it does so when both are to be committed.
