@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -30,6 +31,16 @@ func Must(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// LiveHeap returns the bytes of all objects that are in use. A second collection frees the objects that
+// finalizers and pools held.
+func LiveHeap() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
 }
 
 // Eventually waits until try returns the zero value: no error, or an empty text, as of a comparison. The

@@ -4,23 +4,16 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
-)
 
-// liveHeap returns the bytes of live objects.
-func liveHeap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
+	"proffer.dev/proffer/test"
+)
 
 // sizeOf returns the bytes that a new ledger and its View take.
 func sizeOf(build func() *Ledger) int64 {
-	before := liveHeap()
+	before := test.LiveHeap()
 	l := build()
 	v := l.View([]Selection{{}})
-	after := liveHeap()
+	after := test.LiveHeap()
 	runtime.KeepAlive(l)
 	runtime.KeepAlive(v)
 	return after - before
@@ -103,7 +96,7 @@ func TestPodsWithoutANodeTakeLittleMemory(t *testing.T) {
 func TestUnusedResourceNamesAreReleased(t *testing.T) {
 	l := ordinaryLedger()
 	l.View([]Selection{{}})
-	before := liveHeap()
+	before := test.LiveHeap()
 	for round := range 200 {
 		for i := range 8 {
 			l.SetPod(Pod{
@@ -118,7 +111,7 @@ func TestUnusedResourceNamesAreReleased(t *testing.T) {
 	for i := range 8 {
 		l.DeletePod(fmt.Sprint("hostile-", i))
 	}
-	more := liveHeap() - before
+	more := test.LiveHeap() - before
 	if len(l.names.numbers) != 3 || len(l.names.infos) > 3+9*MaxPodResources {
 		t.Errorf("%d of 102,400 names left; the table holds %d", len(l.names.numbers), len(l.names.infos))
 	}

@@ -11,6 +11,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // inZone selects consumers by a label.
@@ -19,15 +20,6 @@ type inZone string
 func (z inZone) Matches(labels map[string]string) bool { return labels["zone"] == string(z) }
 func (inZone) Keys() []string                          { return []string{"zone"} }
 func (z inZone) String() string                        { return "zone=" + string(z) }
-
-// heapInUse returns the bytes of all reachable objects.
-func heapInUse() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
 
 func TestTenThousandPeersThatComeAndGoLeaveNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -51,7 +43,7 @@ func TestTenThousandPeersThatComeAndGoLeaveNothing(t *testing.T) {
 		evaluate(time.Second)
 		standingConsumers := in.consumers
 		evaluate(offer.InheritedFor)
-		before := heapInUse()
+		before := test.LiveHeap()
 		for batch := range 100 {
 			in.consumers = nil
 			for i := range 100 {
@@ -72,7 +64,7 @@ func TestTenThousandPeersThatComeAndGoLeaveNothing(t *testing.T) {
 		if s.Readable().Len() != 1 || len(s.Default.Offers) != 1 {
 			t.Errorf("%d consumers are left, and a default offer in %d classes", s.Readable().Len(), len(s.Default.Offers))
 		}
-		if grown := heapInUse() - before; grown > 1<<20 {
+		if grown := test.LiveHeap() - before; grown > 1<<20 {
 			t.Errorf("the heap has grown by %d bytes", grown)
 		}
 		runtime.KeepAlive(e)

@@ -8,6 +8,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test"
 )
 
 // A consumer creates slices with long labels and names, and deletes them again.
@@ -25,22 +26,15 @@ func TestARequestThatIsGoneTakesLittleMemory(t *testing.T) {
 		f.Rule(r)
 	}
 	ask(0)
-	before := heap()
+	before := test.LiveHeap()
 	const requests = 1000
 	for n := range requests {
 		ask(n)
 	}
-	if grown := int64(heap()) - int64(before); grown > requests*2<<10 {
+	if grown := test.LiveHeap() - before; grown > requests*2<<10 {
 		t.Errorf("%d requests take %d KiB, want at most 2 for each", requests, grown>>10)
 	}
 	runtime.KeepAlive(f)
-}
-
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }
 
 func TestEachPartOfARequestIsInItsDigest(t *testing.T) {

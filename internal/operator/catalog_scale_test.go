@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"runtime"
 	"slices"
 	"sync"
 	"testing"
@@ -99,7 +98,7 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 		Holding: func() bool { return true }, Recorder: &events.FakeRecorder{}, Restores: restore.New(),
 		Log: logr.Discard(),
 	})
-	before := heap()
+	before := test.LiveHeap()
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { _ = w.Start(ctx) })
@@ -107,7 +106,7 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 
 	objects := float64(scaleConsumers * (scaleClasses + 1))
 	awaitMetric(t, w, "current", objects, scaleLimit)
-	t.Logf("%.0f objects; the heap grew by %d MiB", objects, (int64(heap())-int64(before))>>20)
+	t.Logf("%.0f objects; the heap grew by %d MiB", objects, (test.LiveHeap()-before)>>20)
 	writes, began := writesOf(t, w), time.Now()
 	slowest := changePods(b, w)
 	writes = writesOf(t, w) - writes
@@ -119,7 +118,7 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	last := time.Now()
 	awaitNewest(t, w, api, b)
 	t.Logf("the newest state was there after %v", time.Since(last))
-	if grown := int64(heap()) - int64(before); grown > 256<<20 {
+	if grown := test.LiveHeap() - before; grown > 256<<20 {
 		t.Errorf("the heap grew by %d MiB", grown>>20)
 	}
 }
@@ -230,12 +229,4 @@ func labelOf(m *dto.Metric, name string) string {
 		}
 	}
 	return ""
-}
-
-// heap returns the live heap in bytes.
-func heap() uint64 {
-	runtime.GC()
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.HeapAlloc
 }

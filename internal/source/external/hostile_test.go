@@ -6,7 +6,6 @@ import (
 	"io"
 	"maps"
 	"net"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -236,14 +235,6 @@ func TestANotificationThatIsTooLongEndsTheStreamAlone(t *testing.T) {
 	}
 }
 
-// heap returns the bytes of the heap that are in use.
-func heap() uint64 {
-	runtime.GC()
-	var stats runtime.MemStats
-	runtime.ReadMemStats(&stats)
-	return stats.HeapAlloc
-}
-
 // A monitor that answers something else for each of 10,000 consumers, with other names each time, fills
 // what is kept, and no more.
 func TestWhatAMonitorCanFillIsBounded(t *testing.T) {
@@ -269,7 +260,7 @@ func TestWhatAMonitorCanFillIsBounded(t *testing.T) {
 		ids = append(ids, fmt.Sprintf("consumer-%05d", i))
 	}
 	m, of := startManager(t), at(monitor)
-	before := heap()
+	before := test.LiveHeap()
 	m.Follow(map[capacity.Monitor][]string{of: ids})
 	m.Settled(t.Context(), 4*test.Timeout)
 	a := m.Answers(of)
@@ -282,7 +273,7 @@ func TestWhatAMonitorCanFillIsBounded(t *testing.T) {
 	if len(a.Problem) == 0 || len(a.Problem) > 1024 {
 		t.Errorf("the problem has %d bytes: %s", len(a.Problem), a.Problem)
 	}
-	if grown := (int64(heap()) - int64(before)) >> 20; grown > 32 {
+	if grown := (test.LiveHeap() - before) >> 20; grown > 32 {
 		t.Errorf("the heap has grown by %d MiB", grown)
 	}
 	reads := monitor.Reads()

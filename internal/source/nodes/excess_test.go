@@ -80,15 +80,6 @@ func TestAnObjectWithTooManyResourceNamesKeepsTheOnesThatMatter(t *testing.T) {
 	}
 }
 
-// liveHeap returns the bytes of live objects.
-func liveHeap() int64 {
-	var m runtime.MemStats
-	runtime.GC()
-	runtime.GC()
-	runtime.ReadMemStats(&m)
-	return int64(m.HeapAlloc)
-}
-
 // The test measures everything from the bytes of a list to the sums of the ledger.
 func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 	full := &corev1.PodList{}
@@ -102,7 +93,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 	}
 	hostile := asSent(t, full)
 	memoryOf := func(data []byte) int64 {
-		before := liveHeap()
+		before := test.LiveHeap()
 		ledger := capacity.NewLedger()
 		nodes, pods := newStores(ledger, newGraceful(ledger, 0, func() {}), func() {})
 		for i := range 100 {
@@ -117,7 +108,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 		}
 		_ = pods.Replace(all, "1")
 		view := ledger.View([]capacity.Selection{{}})
-		after := liveHeap()
+		after := test.LiveHeap()
 		runtime.KeepAlive(ledger)
 		runtime.KeepAlive(view)
 		runtime.KeepAlive(d)
