@@ -1,0 +1,288 @@
+package slice
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/util/workqueue"
+	"k8s.io/utils/lru"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/kube/restore"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/selection"
+)
+
+// thing is the resource that a world has little of. There is enough cpu and memory for all.
+const thing = "example.com/thing"
+
+func amountsOf(amount int64) capacity.Amounts {
+	return capacity.Amounts{capacity.CPU: 1, capacity.Memory: 1, thing: amount}
+}
+
+func shareOf(class string, amount int64) protocol.Share {
+	return protocol.Share{Class: class, Policy: class, Amounts: amountsOf(amount)}
+}
+
+// statusOf returns an answer by whoever has this prefix.
+func statusOf(prefix string, amount int64) answer {
+	return answer{verdict: accepted, reason: prefix + "Granted", resources: amountsOf(amount)}
+}
+
+// process is what all leaders of a scene share: it keeps nothing of one that another could see.
+type process struct {
+	*Writer
+	start time.Time
+	terms map[[9]int64]*offer.AllocationInput
+	gates map[[len(consumers)]gateState]*gates
+}
+
+func newProcess(t *testing.T) *process {
+	d := NewDecider(nil, func() {}, func() {}, logr.Discard())
+	w := newWriter(nil, nil, d, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), restore.New(), logr.Discard())
+	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newFairQueue()})
+	t.Cleanup(queue.ShutDown)
+	w.queue.Store(queue)
+	return &process{
+		Writer: w, start: time.Now(),
+		terms: map[[9]int64]*offer.AllocationInput{}, gates: map[[len(consumers)]gateState]*gates{},
+	}
+}
+
+// leader is what a replica knows, and decided.
+type leader struct {
+	cache    *grantCache
+	unserved unserved
+}
+
+// newLeader begins a term with what the API server has.
+func newLeader(w *world) *leader {
+	l := newReplica(w)
+	var listed []slice
+	var records []grantRecord
+	for i := range w.objects {
+		o := &w.objects[i]
+		if !o.gone {
+			listed = append(listed, o.slice())
+		}
+		if o.record != nil {
+			records = append(records, *o.grant())
+		}
+	}
+	l.cache.beginTerm(fmt.Sprint("t", w.term), listed, records, nobody)
+	l.dated(w)
+	return l
+}
+
+func newReplica(w *world) *leader {
+	return &leader{newGrantCache(), unserved{started: w.process.start.Add(-time.Hour), since: map[[2]string]time.Time{}}}
+}
+
+// follower returns a replica that knows everything and does not lead.
+func follower(w *world) *leader {
+	l := newReplica(w)
+	l.unserved.since = w.leader.unserved.since
+	for i := range w.objects {
+		if o := &w.objects[i]; o.record != nil {
+			l.cache.setRecord(*o.grant())
+		}
+		if o := &w.objects[i]; !o.gone {
+			l.cache.set(o.slice())
+		}
+	}
+	for uid, e := range l.cache.byUID {
+		if before := w.leader.cache.byUID[uid]; e.gone() && before != nil {
+			e.removedAt = before.removedAt
+		}
+	}
+	return l
+}
+
+func (l *leader) clone() *leader {
+	c := newGrantCache()
+	c.term, c.deciding, c.decision, c.byKey = l.cache.term, l.cache.deciding, l.cache.decision, maps.Clone(l.cache.byKey)
+	for uid, e := range l.cache.byUID {
+		n := *e
+		if n.view, n.pace = nil, nil; e.job != nil {
+			n.job = new(*e.job)
+		}
+		c.byUID[uid] = &n
+	}
+	c.removed = lru.New(rememberedRemovals)
+	for _, uid := range []types.UID{"rome-1", "rome-1+", "oslo-1", "oslo-1+"} {
+		if version, gone := l.cache.removed.Get(uid); gone {
+			c.removed.Add(uid, version)
+		}
+	}
+	return &leader{c, unserved{l.unserved.started, maps.Clone(l.unserved.since)}}
+}
+
+// slice returns what the watch has of a slice.
+func (o *object) slice() slice {
+	namespace := consumers[o.owner]
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"resourceVersion": strconv.Itoa(o.version)}}}
+	return slice{
+		key: namespace + "/s", namespace: namespace, name: "s", uid: o.uid, created: int64(o.owner), consumer: namespace,
+		class: o.class, request: amountsOf(o.ask), originOK: !o.hidden, authenticated: true, answer: o.status, object: u,
+	}
+}
+
+// grant returns the record of a slice.
+func (o *object) grant() *grantRecord {
+	if o.record == nil {
+		return nil
+	}
+	return &grantRecord{
+		Record: *o.record, uid: o.uid, namespace: consumers[o.owner], name: "s", consumer: consumers[o.owner],
+		version: strconv.Itoa(o.recordVersion),
+	}
+}
+
+func (l *leader) see(o *object) { l.cache.set(o.slice()) }
+
+func (l *leader) remove(w *world, o *object) {
+	l.cache.remove(o.slice())
+	l.dated(w)
+}
+
+// dated sets when slices were removed: the cache goes by the clock, which stands still.
+func (l *leader) dated(w *world) {
+	for _, e := range l.cache.byUID {
+		if e.gone() && e.removedAt.Equal(w.process.start) {
+			e.removedAt = w.time()
+		}
+	}
+}
+
+func (w *world) time() time.Time { return w.process.start.Add(w.now).Add(time.Millisecond) }
+
+func (l *leader) seeRecord(o *object) {
+	if r := o.grant(); r != nil {
+		l.cache.setRecord(*r)
+		return
+	}
+	l.cache.removeRecord(grantRecord{uid: o.uid, version: strconv.Itoa(o.recordVersion)})
+}
+
+func (l *leader) decide(w *world) *decisions {
+	d := w.process.decider
+	d.cache, d.unserved, d.gates = l.cache, l.unserved, w.process.gatesOf(w.tenants)
+	return d.decide(w.time(), func() *offer.AllocationInput { return w.process.termsOf(w) })
+}
+
+func (l *leader) commit(w *world, d *decisions) {
+	w.process.decider.cache = l.cache
+	w.process.renderer = newStatusRenderer()
+	w.process.commit(d)
+}
+
+func (l *leader) hasJob(uid types.UID) bool {
+	e := l.cache.byUID[uid]
+	return e != nil && e.job != nil && !e.writing
+}
+
+func (l *leader) start(uid types.UID) bool { return l.cache.startWrites(uid) }
+
+func (l *leader) next(uid types.UID) (task, bool) { return l.cache.next(uid) }
+
+func (l *leader) end(uid types.UID) { l.cache.endWrites(uid) }
+
+func (l *leader) refused(uid types.UID) { l.cache.forgetRecord(uid) }
+
+// outcome takes the outcome of a write, and reports whether to continue with the slice.
+func (l *leader) outcome(r *request, o *object) bool {
+	switch {
+	case r.step.Action == protocol.WriteAnswer && r.made:
+		return l.cache.confirmAnswer(r.uid, &r.task, r.result)
+	case r.step.Action == protocol.WriteAnswer:
+		if o.large {
+			l.cache.giveUp(r.uid, &r.task, "too large")
+		}
+	case !r.made:
+		l.cache.observeRecord(r.uid, o.grant())
+	case r.step.Action == protocol.DeleteRecord:
+		l.cache.confirmDelete(r.uid)
+		return true
+	default:
+		r.record.version = strconv.Itoa(r.resultVersion)
+		l.cache.confirmRecord(r.uid, r.record)
+		return true
+	}
+	return false
+}
+
+// termsOf returns the terms of the policies over nodes with these pods.
+func (p *process) termsOf(w *world) *offer.AllocationInput {
+	key := [9]int64{w.capacity, w.pods[0][0], w.pods[0][1], w.pods[1][0], w.pods[1][1]}
+	if w.removed {
+		key[5] = 1
+	}
+	if w.shrunk {
+		key[6] = 1
+	}
+	if known := p.terms[key]; known != nil {
+		return known
+	}
+	ledger := capacity.NewLedger()
+	var policies []offer.Policy
+	for pool, class := range pools {
+		selected := labels.Set{"pool": class}
+		ledger.SetNode(capacity.Node{
+			Name: class, State: capacity.Ready, Labels: selected,
+			Allocatable: capacity.Amounts{capacity.CPU: 1 << 20, capacity.Memory: 1 << 20, thing: w.capacity},
+		})
+		for owner, consumer := range consumers {
+			if amount := w.pods[owner][pool]; amount > 0 {
+				ledger.SetPod(capacity.Pod{
+					Key: consumer + class, Node: class, Consumer: consumer, Creator: liqo.SliceCreator("s", consumer),
+					Requests: capacity.Amounts{thing: amount},
+				})
+			}
+		}
+		if pool == 0 && w.removed {
+			continue
+		}
+		percent := int64(100)
+		if pool == 0 && w.shrunk {
+			percent = 50
+		}
+		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Reclaim: w.reclaim, Nodes: &offer.Nodes{
+			Percent: percent, Selection: capacity.Selection{Selector: selection.Of(labels.SelectorFromSet(selected))},
+		}})
+	}
+	p.terms[key] = offer.NewAllocationInput(offer.Input{
+		Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...),
+	})
+	return p.terms[key]
+}
+
+// gatesOf returns the gates of tenants in these states.
+func (p *process) gatesOf(states [len(consumers)]gateState) *gates {
+	if known := p.gates[states]; known != nil {
+		return known
+	}
+	g := newGates()
+	for owner, consumer := range consumers {
+		condition := map[gateState]string{active: "Active", cordoned: "Cordoned", drained: "Drained"}[states[owner]]
+		g.owners.Set(&unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": consumer, "labels": map[string]any{
+			liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: consumer,
+		}}}})
+		g.tenants.Set(&unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": consumer, "namespace": consumer},
+			"spec":     map[string]any{"clusterID": consumer, "tenantCondition": condition},
+		}})
+	}
+	p.gates[states] = g
+	return g
+}
