@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/quantity"
 )
 
@@ -49,6 +50,11 @@ type answer struct {
 type namedClass struct {
 	name      string
 	isDefault bool
+}
+
+// outline returns what decisions read of the answer.
+func (a *answer) outline() holding.Answer {
+	return holding.Answer{Given: a.verdict != unanswered, Accepted: a.verdict == accepted, Own: a.ours(), Amounts: a.resources}
 }
 
 // equal compares by meaning: an empty list is an absent one, and 1 cpu is 1000m.

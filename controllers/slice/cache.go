@@ -1,7 +1,6 @@
 package slice
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
@@ -12,7 +11,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/lru"
 
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // rememberedRemovals is for how many removed slices the cache still knows that they are gone.
@@ -99,35 +100,16 @@ type tracked struct {
 // gone reports whether the slice does not exist any more.
 func (e *tracked) gone() bool { return !e.removedAt.IsZero() }
 
-// entry is a slice with what it is granted, as a decision reads it. It never changes.
+// entry is a slice with what it is granted. It never changes.
 type entry struct {
 	slice
-	// removedAt is that of tracked.
-	removedAt time.Time
+	// Slice is what a decision reads of it.
+	holding.Slice
 	// holder is the consumer that the record names, empty without a record.
 	holder string
-	// holds is what counts as granted, by class.
-	holds protocol.Shares
-	// recorded is set if there is, or may be, a record; present is the record's class.
-	recorded bool
-	present  string
-	released bool
-	// settled is set if an answer of this term is confirmed in the class of the slice.
-	settled bool
-	// former is the class of the last grant, and settledInFormer is settled of that class. movedTo is set if
-	// the slice is decided on there, although it has moved to another class: see custody.
-	former, movedTo string
-	settledInFormer bool
-	// vouched, sent and ours are those of tracked.
-	vouched protocol.Shares
-	sent    bool
-	ours    *decidedAnswer
-	// writing is set while a worker writes; stuck if no answer can be written.
-	writing, stuck bool
+	// ours is that of tracked.
+	ours *decidedAnswer
 }
-
-// gone reports whether the slice does not exist any more.
-func (c *entry) gone() bool { return !c.removedAt.IsZero() }
 
 // decidedAnswer is an answer with the decision that it is from.
 type decidedAnswer struct {
@@ -282,26 +264,14 @@ func (g *grantCache) snapshot() ([]*entry, string) {
 			if e.view == nil {
 				e.view = e.entry()
 				if g.term == "" { // A replica that does not lead goes by the records.
-					e.view.vouched = e.view.holds
+					e.view.Vouched = e.view.Holds
 				}
 			}
 			g.sorted = append(g.sorted, e.view)
 		}
-		slices.SortFunc(g.sorted, func(x, y *entry) int { return x.compare(y) })
+		slices.SortFunc(g.sorted, func(x, y *entry) int { return x.Compare(&y.Slice) })
 	}
 	return g.sorted, g.term
-}
-
-// holdsForPods reports whether something counts that was held in another class, or more than the
-// answer accepts. How much of it counts depends on pods, and changes without the slice.
-func (c *entry) holdsForPods() bool {
-	return len(c.holds) > 1 ||
-		len(c.holds) == 1 && (c.holds[0].Class != c.class || !c.standing(c.holds[0]).Same(c.holds[0]))
-}
-
-// compare orders slices by key, those of one name by UID.
-func (c *entry) compare(o *entry) int {
-	return cmp.Or(cmp.Compare(c.key, o.key), cmp.Compare(c.uid, o.uid))
 }
 
 // beginDecision is entries for a caller that decides on all slices: no worker starts until it calls
@@ -329,18 +299,20 @@ func (e *tracked) entry() *entry {
 	if !e.grants.Recorded() {
 		holds = holds.Add(e.adopted)
 	}
-	c := &entry{
-		slice: e.slice, removedAt: e.removedAt, holds: holds,
-		recorded: e.grants.Recorded(), released: e.grants.Released(), settled: e.grants.Settled(e.slice.class),
-		vouched: e.vouched, sent: e.sent, ours: e.ours, writing: e.writing, stuck: e.stuck != "",
+	s := &e.slice
+	c := &entry{slice: *s, ours: e.ours, Slice: holding.Slice{
+		Key: s.key, UID: string(s.uid), Created: s.created, Class: s.class, Request: s.request, Labels: s.labels,
+		Invalid: len(s.problems) > 0, Deleting: s.deleting, Answer: s.answer.outline(), RemovedAt: e.removedAt,
+		Vouched: e.vouched, Sent: e.sent, Writing: e.writing, Stuck: e.stuck != "",
+	}}
+	c.SetHolds(holds, &e.grants)
+	if e.ours != nil {
+		ours := e.ours.outline()
+		ours.Class, c.Ours = e.ours.share.Class, &ours
 	}
-	c.present, _ = e.grants.Present()
-	if c.former = c.present; c.former == "" && len(holds) == 1 { // Its record is not confirmed yet.
-		c.former = holds[0].Class
-	}
-	c.settledInFormer = e.grants.Settled(c.former)
-	if c.recorded || len(c.holds) > 0 {
+	if c.Recorded || len(c.Holds) > 0 {
 		c.holder = e.record.consumer
+		c.Creator = liqo.SliceCreator(s.name, c.holder)
 	}
 	return c
 }
@@ -381,7 +353,7 @@ func (g *grantCache) beginTerm(
 // have written it itself. In a class that no policy can have, or that Liqo answers, it is.
 func (s *slice) adoptable() bool {
 	return s.answer.ours() && s.answer.verdict == accepted &&
-		s.class != liqoClass && len(validation.IsDNS1123Label(s.class)) == 0
+		s.class != holding.LiqoClass && len(validation.IsDNS1123Label(s.class)) == 0
 }
 
 // endTerm ends the term. No write may be under way any more.

@@ -26,7 +26,7 @@ func grantOfCPU(amount int64) decidedAnswer {
 }
 
 // holding sets the status of a slice to an answer.
-func holding(g decidedAnswer) func(*authv1beta1.ResourceSlice) {
+func answering(g decidedAnswer) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions, authv1beta1.ResourceSliceCondition{
 			Type: "Resources", Status: authv1beta1.ResourceSliceConditionStatus(g.verdict), Reason: g.reason, Message: g.message,
@@ -67,7 +67,7 @@ func decided(t *testing.T, b *grantCache, g decidedAnswer) (write bool) {
 // counts checks how much cpu counts as granted.
 func counts(t *testing.T, b *grantCache, want int64) {
 	t.Helper()
-	if got := only(t, b).holds.In("gold").Amounts["cpu"]; got != want {
+	if got := only(t, b).Holds.In("gold").Amounts["cpu"]; got != want {
 		t.Errorf("%d counts as granted, want %d", got, want)
 	}
 }
@@ -101,7 +101,7 @@ func TestAGrantCountsFromBeforeItIsWrittenUntilALowerOneIsOnRecord(t *testing.T)
 	decided(t, b, grantOfCPU(4000))
 	version := writeAll(t, b, "a", 20)
 	counts(t, b, 4000)
-	if c := only(t, b); c.writing || c.tampered() || !c.recorded || c.holder != "rome" || !c.settled {
+	if c := only(t, b); c.Writing || c.tampered() || !c.Recorded || c.holder != "rome" || !c.Settled {
 		t.Errorf("after the writes: %+v", c)
 	}
 	if !decided(t, b, grantOfCPU(1000)) {
@@ -122,7 +122,7 @@ func TestWhatAWorkerHasTakenCountsInTheNextDecision(t *testing.T) {
 		t.Fatal("no worker starts")
 	}
 	all, _ := b.beginDecision() // The worker continues meanwhile.
-	if got := all[0].holds.In("gold").Amounts["cpu"]; got != 4000 || all[0].holder != "rome" {
+	if got := all[0].Holds.In("gold").Amounts["cpu"]; got != 4000 || all[0].holder != "rome" {
 		t.Errorf("%d counts for %q, want 4000 for rome", got, all[0].holder)
 	}
 	if task, ok := b.next("a"); !ok || task.step.Action != protocol.WriteRecord {
@@ -147,11 +147,11 @@ func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
 	for name, with := range map[string][]func(*authv1beta1.ResourceSlice){
 		"nothing":                     nil,
 		"another consumer":            {func(s *authv1beta1.ResourceSlice) { s.Labels = nil; s.Spec.ConsumerClusterID = nil }},
-		"more than was ever granted":  {holding(grantOfCPU(999_000))},
-		"less than is on the record":  {holding(grantOfCPU(1))},
-		"a denial":                    {holding(decidedAnswer{answer: answer{verdict: denied}})},
+		"more than was ever granted":  {answering(grantOfCPU(999_000))},
+		"less than is on the record":  {answering(grantOfCPU(1))},
+		"a denial":                    {answering(decidedAnswer{answer: answer{verdict: denied}})},
 		"another class":               {class("theirs")},
-		"what another leader granted": {holding(grantOfCPU(4000))},
+		"what another leader granted": {answering(grantOfCPU(4000))},
 	} {
 		t.Run(name, func(t *testing.T) {
 			b := newGrantCache()
@@ -168,20 +168,20 @@ func TestARecordOfASliceThatIsGoneCounts(t *testing.T) {
 	b := newGrantCache()
 	b.beginTerm("term", nil, []grantRecord{recordOf(15, 4000)}, nobody)
 	counts(t, b, 4000)
-	if c := only(t, b); !c.gone() || c.key != "default/s" {
+	if c := only(t, b); !c.Gone() || c.key != "default/s" {
 		t.Errorf("%+v", c)
 	}
 	// A new slice of the same name does not inherit the record.
 	b.set(known(t, "s", "b", 30))
 	for _, c := range b.list() {
-		if c.uid == "b" && (len(c.holds) > 0 || c.holder != "") {
-			t.Errorf("the new slice holds %v for %q", c.holds, c.holder)
+		if c.uid == "b" && (len(c.Holds) > 0 || c.holder != "") {
+			t.Errorf("the new slice holds %v for %q", c.Holds, c.holder)
 		}
 	}
 }
 
 func TestOnlyAnEmptyBookAdoptsWhatStands(t *testing.T) {
-	forged := known(t, "forged", "f", 9, holding(grantOfCPU(4000)))
+	forged := known(t, "forged", "f", 9, answering(grantOfCPU(4000)))
 	adopt := func(*slice) (string, bool) { return "rome", true }
 	for _, tc := range []struct {
 		name    string
@@ -191,7 +191,7 @@ func TestOnlyAnEmptyBookAdoptsWhatStands(t *testing.T) {
 		b := newGrantCache()
 		b.beginTerm("term", []slice{forged}, tc.records, adopt)
 		for _, c := range b.list() {
-			if got := c.holds.In("gold").Amounts["cpu"]; c.uid == "f" && got != tc.want {
+			if got := c.Holds.In("gold").Amounts["cpu"]; c.uid == "f" && got != tc.want {
 				t.Errorf("%s: %d counts, want %d", tc.name, got, tc.want)
 			}
 		}
@@ -203,7 +203,7 @@ func TestNoAnswerIsAdoptedInAClassThatNoPolicyCanHave(t *testing.T) {
 	for class, want := range map[string]bool{
 		"gold": true, "a-1": true, "": false, "default": false, "Gold": false, "g\u043eld": false, "gold\n": false, strings.Repeat("a", 64): false,
 	} {
-		s := known(t, "s", "a", 9, holding(grantOfCPU(4000)), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class) })
+		s := known(t, "s", "a", 9, answering(grantOfCPU(4000)), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = authv1beta1.ResourceSliceClass(class) })
 		if s.adoptable() != want {
 			t.Errorf("%q: %t", class, !want)
 		}
@@ -285,12 +285,12 @@ func TestTamperingIsWhatCameAfterOurs(t *testing.T) {
 	b := aBook(t)
 	decided(t, b, grantOfCPU(4000))
 	version := writeAll(t, b, "a", 20)
-	b.set(known(t, "s", "a", version+1, holding(grantOfCPU(999_000))))
+	b.set(known(t, "s", "a", version+1, answering(grantOfCPU(999_000))))
 	if !only(t, b).tampered() {
 		t.Error("a change of our answer is not seen as tampering")
 	}
 	counts(t, b, 4000)
-	b.set(known(t, "s", "a", version+2, holding(grantOfCPU(4000))))
+	b.set(known(t, "s", "a", version+2, answering(grantOfCPU(4000))))
 	if only(t, b).tampered() {
 		t.Error("our own answer is seen as tampering")
 	}
@@ -309,11 +309,11 @@ func TestWhatSomebodyWritesOverAnAnswerBringsNoEarlierOneBack(t *testing.T) {
 	if !ok || lower.step.Action != protocol.WriteAnswer {
 		t.Fatalf("the next write is not the answer: %+v", lower.step)
 	}
-	b.set(known(t, "s", "a", version+2, holding(grantOfCPU(999_000))))
-	b.confirmAnswer("a", &lower, known(t, "s", "a", version+1, holding(grantOfCPU(1000))))
+	b.set(known(t, "s", "a", version+2, answering(grantOfCPU(999_000))))
+	b.confirmAnswer("a", &lower, known(t, "s", "a", version+1, answering(grantOfCPU(1000))))
 	b.endWrites("a")
 	c := only(t, b)
-	if got := c.standing(c.holds.In("gold")).Amounts["cpu"]; got != 1000 || !c.tampered() {
+	if got := c.Standing(c.Holds.In("gold")).Amounts["cpu"]; got != 1000 || !c.tampered() {
 		t.Errorf("standing answer %d, tampered %v; want 1000 and true", got, c.tampered())
 	}
 }

@@ -42,8 +42,8 @@ func (g *grantCache) assume(term string, c *entry, j job, now time.Time) (write 
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[c.uid]
-	if e == nil || term == "" || term != g.term || c.writing || e.writing ||
-		e.gone() != c.gone() || !c.gone() && e.slice.version() != c.version() {
+	if e == nil || term == "" || term != g.term || c.Writing || e.writing ||
+		e.gone() != c.Gone() || !c.Gone() && e.slice.version() != c.version() {
 		return false, 0
 	}
 	planned := j.want.Share
@@ -211,7 +211,7 @@ func (g *grantCache) giveUp(uid types.UID, t *task, why string) {
 	g.change(uid, func(e *tracked) {
 		e.stuck, e.sent = why, t.sent
 		c := e.entry()
-		e.grants.AnswerWritten(c.mayStand(c.holds.In(c.class)))
+		e.grants.AnswerWritten(c.MayStand(c.Holds.In(c.class)))
 	})
 }
 

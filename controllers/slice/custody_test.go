@@ -12,54 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
 )
-
-func TestAGrantIsDecidedOnWhereItWasMadeUntilAnotherControllerAnswers(t *testing.T) {
-	gold := protocol.Share{Class: "gold", Amounts: capacity.Amounts{"cpu": 6000}}
-	ours := grantOfCPU(6000).answer
-	tooLarge := ours
-	tooLarge.resources = capacity.Amounts{}
-	for i := range maxAnswered + 1 {
-		tooLarge.resources[strconv.Itoa(i)] = 1
-	}
-	holding := func(class, present string, a answer, holds ...protocol.Share) *entry {
-		return &entry{slice: slice{class: class, answer: a}, holds: holds, present: present, former: present}
-	}
-	left := func(class string, a answer) *entry { return holding(class, "gold", a, gold) }
-	gone := left("platinum", ours)
-	gone.removedAt = time.Now()
-	answered := holding("platinum", "gold", ours, gold)
-	answered.ours = &decidedAnswer{share: protocol.Share{Class: "platinum"}}
-	for name, tc := range map[string]struct {
-		entry  *entry
-		served bool
-		want   custody
-	}{
-		"it is in the class of its grant":              {left("gold", ours), true, byClass},
-		"no policy serves the class of its grant":      {left("gold", ours), false, byClass},
-		"it has moved to a class that is served":       {left("silver", ours), true, byClass},
-		"the policy of its new class is gone":          {answered, false, byClass},
-		"nobody serves its class":                      {left("platinum", ours), false, byFormerClass},
-		"nobody serves its class, and it is denied":    {left("platinum", answer{verdict: denied, reason: "ProfferDenied"}), false, byFormerClass},
-		"its answer is gone":                           {left("platinum", answer{}), false, byFormerClass},
-		"another controller has accepted it":           {left("platinum", answer{verdict: accepted, reason: "Ready"}), false, byOthers},
-		"another controller has denied it":             {left("platinum", answer{verdict: denied}), false, byOthers},
-		"its answer has more than one of ours ever":    {left("platinum", tooLarge), false, byOthers},
-		"it has Liqo's class":                          {left(liqoClass, ours), false, byOthers},
-		"it has no class":                              {left("", ours), false, byOthers},
-		"it does not exist":                            {gone, false, byOthers},
-		"it was granted nothing":                       {holding("platinum", "", ours), false, byOthers},
-		"only its pods hold something in former ones":  {holding("platinum", "silver", ours, gold), false, byOthers},
-		"it was granted nothing in a class not served": {holding("gold", "", answer{}), false, byOthers},
-	} {
-		if got := tc.entry.custody(tc.served); got != tc.want {
-			t.Errorf("%s: got %d, want %d", name, got, tc.want)
-		}
-	}
-}
 
 // moving is a scene: slices of rome, which moves them between classes, and another controller.
 type moving struct {
@@ -173,9 +129,9 @@ func (m *moving) step(rt *rapid.T) {
 	class := m.decider.cache.byUID[uid].slice.class
 	switch rapid.SampledFrom([]string{"move", "move", "ask", "accept", "deny", "remove"}).Draw(rt, "step") {
 	case "move":
-		to := rapid.SampledFrom([]string{"gold", "silver", "platinum", liqoClass}).Draw(rt, "to")
+		to := rapid.SampledFrom([]string{"gold", "silver", "platinum", holding.LiqoClass}).Draw(rt, "to")
 		m.edit(uid, func(u *unstructured.Unstructured) { _ = unstructured.SetNestedField(u.Object, to, "spec", "class") })
-		if to == liqoClass {
+		if to == holding.LiqoClass {
 			m.edit(uid, answerAs("ResourceSliceResourcesAccepted", accepted, amount))
 		}
 	case "ask":

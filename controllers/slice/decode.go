@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
@@ -157,12 +158,12 @@ func (d *sliceDecoder) request() (any, error) {
 		d.requested++
 		name = cutText(name, maxName)
 		i, found := slices.BinarySearch(names, name)
-		if found || i > maxRequested {
+		if found || i > holding.MaxRequested {
 			return nil
 		}
-		if len(names) > maxRequested {
-			delete(values, names[maxRequested])
-			names = names[:maxRequested]
+		if len(names) > holding.MaxRequested {
+			delete(values, names[holding.MaxRequested])
+			names = names[:holding.MaxRequested]
 		}
 		names = slices.Insert(names, i, name)
 		values[name], _, err = d.small(maxField)

@@ -103,14 +103,14 @@ func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool, now t
 		reason = eventNotOpen
 		note = "Not answered: the list of placements has no room for more slices of this consumer. " +
 			"Have it delete some, or use shorter names"
-	case c.movedTo != "":
-		reason, note = eventUnserved, "Not answered: "+c.whyInFormerClass()
-	case gate == active && !served && !c.ofLiqo() && len(c.holds) > 0 && c.answer.verdict == denied && !c.answer.ours():
+	case c.MovedTo != "":
+		reason, note = eventUnserved, "Not answered: "+whyInFormerClass(&c.Slice)
+	case gate == active && !served && !c.OfLiqo() && len(c.Holds) > 0 && c.answer.verdict == denied && !c.answer.ours():
 		reason = eventUnserved
 		note = fmt.Sprintf("Another controller has denied the slice in the class %s, which leaves its Quota. What the slice "+
 			"was granted counts until that controller accepts it, or the slice moves back or is deleted",
 			visible.Class(c.class))
-	case gate == active && !served && !c.ofLiqo() && c.answer.verdict == unanswered:
+	case gate == active && !served && !c.OfLiqo() && c.answer.verdict == unanswered:
 		reason = eventUnserved
 		note = fmt.Sprintf("No ResourcePolicy serves the class %s: create one, unless another controller answers this class",
 			visible.Class(c.class))

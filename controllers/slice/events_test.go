@@ -17,7 +17,7 @@ func TestAConsumerCausesFewEventsByWritingClassAfterClass(t *testing.T) {
 	write := func(class string) {
 		s := known(t, "s", "a", 10)
 		s.class = class
-		w.shut(&entry{slice: s}, active, false, false, now)
+		w.shut((&tracked{slice: s}).entry(), active, false, false, now)
 	}
 	expect := func(want ...string) {
 		t.Helper()

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -49,12 +50,12 @@ type scene struct {
 var scenes = map[string]scene{
 	// What is on record in a class that the slice has left counts, not only what its pods use.
 	"moves that leave pods": {
-		elsewhere: []string{liqoClass},
+		elsewhere: []string{holding.LiqoClass},
 		capacity:  2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{moves: 2, ends: 1, terms: 1}, depth: 9,
 	},
 	"moves that leave pods, retained": {
-		elsewhere: []string{liqoClass},
+		elsewhere: []string{holding.LiqoClass},
 		capacity:  2, reclaim: offer.Retain, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{moves: 2, cordons: 1, hides: 1}, depth: 8,
 	},
@@ -69,7 +70,7 @@ var scenes = map[string]scene{
 	},
 	// What a slice that waits for its gates holds in other classes counts.
 	"moves behind a gate that shuts": {
-		elsewhere: []string{liqoClass},
+		elsewhere: []string{holding.LiqoClass},
 		capacity:  2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{moves: 2, strips: 1, hides: 1}, depth: 8,
 	},
@@ -193,10 +194,10 @@ func (w *world) checkFollower(leader *decisions) {
 // describe lists what counts and what is decided, apart from nothing.
 func describe(d *decisions) string {
 	var all []string
-	for i := range d.asked {
-		has, gets := d.asked[i].Granted[thing], d.answers[i].Amounts()[thing]
+	for i := range d.Asked {
+		has, gets := d.Asked[i].Granted[thing], d.Answers[i].Amounts()[thing]
 		if has > 0 || gets > 0 {
-			all = append(all, fmt.Sprintf("%s has %d and gets %d", d.asked[i].Key, has, gets))
+			all = append(all, fmt.Sprintf("%s has %d and gets %d", d.Asked[i].Key, has, gets))
 		}
 	}
 	slices.Sort(all)
@@ -240,7 +241,7 @@ func TestNoOrderOfEventsGrantsTwiceWhatPodsMayUse(t *testing.T) {
 func TestNoHistoryGrantsTwiceWhatPodsMayUse(t *testing.T) {
 	const walks = 200
 	s := scene{
-		capacity: 3, acting: 2, elsewhere: []string{liqoClass, unservedClass}, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}}, slow: true, split: true, async: true, depth: 80,
+		capacity: 3, acting: 2, elsewhere: []string{holding.LiqoClass, unservedClass}, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}}, slow: true, split: true, async: true, depth: 80,
 	}
 	for e := range s.events {
 		s.events[e] = 4
@@ -264,7 +265,7 @@ func (w *world) key() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	k := key{&h}
-	for _, part := range []any{w.objects, w.pods, w.late, w.tenants, w.removed, w.shrunk, w.left, w.now, w.term, w.flight, w.leader.unserved.since} {
+	for _, part := range []any{w.objects, w.pods, w.late, w.tenants, w.removed, w.shrunk, w.left, w.now, w.term, w.flight, w.leader.grace.Since} {
 		k.add(reflect.ValueOf(part))
 	}
 	for i := range w.objects {
@@ -278,7 +279,7 @@ func (w *world) key() uint64 {
 			k.text(c.version())
 			k.add(reflect.ValueOf(c))
 		}
-		k.add(reflect.ValueOf(w.deciding.asked))
+		k.add(reflect.ValueOf(w.deciding.Asked))
 	}
 	return h.Sum64()
 }

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 )
@@ -26,6 +27,20 @@ const (
 	cordoned
 	active
 )
+
+// gate returns what a decision depends on.
+func (s gateState) gate() holding.Gate {
+	switch s {
+	case active:
+		return holding.Open
+	case cordoned:
+		return holding.Cordoned
+	case drained:
+		return holding.Drained
+	default:
+		return holding.Shut
+	}
+}
 
 // String describes the state to an admin of this cluster.
 func (s gateState) String() string {

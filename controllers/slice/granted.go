@@ -6,6 +6,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/visible"
@@ -17,36 +18,26 @@ func (a *decisions) Granted() map[string]map[string]capacity.Amounts { return a.
 // Under implements table.SliceDecisions.
 func (a *decisions) Under(policy string) table.PolicyGrants { return a.byPolicy[policy] }
 
-// countAll adds up what all slices are granted, or are about to be. A process that does not lead
-// grants nothing.
-func (a *decisions) countAll() {
-	decided := table.GrantedAndDecided
-	if a.term == "" {
-		decided = table.GrantedOnly
-	}
-	a.grants, a.byPolicy = table.CountGrants(a.asked, a.answers, decided)
-}
-
 // All implements table.SliceDecisions.
 func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 	for i, c := range a.entries {
-		if c.gone() {
+		if c.Gone() {
 			continue
 		}
 		s := table.DecidedSlice{
-			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, a.plans[i].consumer),
-			Creator: func() string { return liqo.SliceCreator(c.name, a.plans[i].consumer) }, Slice: a.unanswered(i),
+			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, a.Consumers[i]),
+			Creator: func() string { return liqo.SliceCreator(c.name, a.Consumers[i]) }, Slice: a.unanswered(i),
 		}
-		if at := a.plans[i].at; at >= 0 {
-			s.Slice, s.Answer = a.asked[at], &a.answers[at]
+		if at := a.Verdicts[i].At; at >= 0 {
+			s.Slice, s.Answer = a.Asked[at], &a.Answers[at]
 		}
 		s.Because = func() string { return a.because(i) }
 		if !yield(s) {
 			return
 		}
 	}
-	for i := range a.asked {
-		pinned := &a.asked[i]
+	for i := range a.Asked {
+		pinned := &a.Asked[i]
 		if !pinned.Pinned {
 			continue
 		}
@@ -65,10 +56,10 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 
 // because explains the decision on a slice, or why there is none.
 func (a *decisions) because(i int) string {
-	c, at := a.entries[i], a.plans[i].at
+	at := a.Verdicts[i].At
 	switch gate := a.gates[i]; {
-	case at >= 0 && (gate == active || gate == cordoned) && c.movedTo == "":
-		return a.answers[at].Because(strings.Join(c.problems, "; "))
+	case at >= 0 && (gate == active || gate == cordoned) && a.Slices[i].MovedTo == "":
+		return a.Answers[at].Because(strings.Join(a.entries[i].problems, "; "))
 	case gate != active:
 		return gate.String()
 	}
@@ -77,38 +68,38 @@ func (a *decisions) because(i int) string {
 
 // whyNoMore says why a slice is granted nothing more.
 func (a *decisions) whyNoMore(i int) string {
-	if c := a.entries[i]; c.movedTo != "" {
-		return c.whyInFormerClass()
+	if c := a.Slices[i]; c.MovedTo != "" {
+		return whyInFormerClass(c)
 	}
 	return a.gates[i].String()
 }
 
 // whyInFormerClass says in which class a slice is decided on, and why.
-func (c *entry) whyInFormerClass() string {
+func whyInFormerClass(c *holding.Slice) string {
 	return fmt.Sprintf("no policy serves the class %s, to which it has moved, and no other controller has answered it; "+
 		"what it was granted still counts in the class %s, and is lowered as there",
-		visible.Class(c.movedTo), c.class)
+		visible.Class(c.MovedTo), c.Class)
 }
 
 // unanswered is what a slice asks for that there is no decision on. It is granted nothing new.
 func (a *decisions) unanswered(i int) grant.Slice {
-	c := a.entries[i]
+	c := a.Slices[i]
 	return grant.Slice{
-		Key: c.key, Consumer: a.plans[i].consumer, Class: c.class, Created: c.created,
-		Request: c.request, Labels: c.labels, Invalid: len(c.problems) > 0, Frozen: a.gates[i] != active,
+		Key: c.Key, Consumer: a.Consumers[i], Class: c.Class, Created: c.Created,
+		Request: c.Request, Labels: c.Labels, Invalid: c.Invalid, Frozen: a.gates[i] != active,
 	}
 }
 
 // whyUnanswered says why there is no decision on a slice that has passed all gates.
 func (a *decisions) whyUnanswered(i int) string {
-	switch c := a.entries[i]; {
-	case a.plans[i].mode == unwritable:
+	switch c := a.Slices[i]; {
+	case a.Verdicts[i].Mode == holding.Unwritable:
 		return "no answer can be written to it"
-	case c.movedTo != "":
-		return c.whyInFormerClass()
-	case c.class == liqoClass, c.class == "":
+	case c.MovedTo != "":
+		return whyInFormerClass(c)
+	case c.OfLiqo():
 		return "Liqo itself answers this class"
-	case !a.plans[i].served:
+	case !a.Verdicts[i].Served:
 		return "no policy serves this class"
 	}
 	return "it keeps what it has until the policies have been read"

@@ -17,6 +17,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
@@ -62,8 +63,8 @@ func newProcess(t *testing.T) *process {
 
 // leader is what a replica knows, and decided.
 type leader struct {
-	cache    *grantCache
-	unserved unserved
+	cache *grantCache
+	grace holding.Grace
 }
 
 // newLeader begins a term with what the API server has.
@@ -86,13 +87,13 @@ func newLeader(w *world) *leader {
 }
 
 func newReplica(w *world) *leader {
-	return &leader{newGrantCache(), unserved{started: w.process.start.Add(-time.Hour), since: map[[2]string]time.Time{}}}
+	return &leader{newGrantCache(), holding.Grace{Started: w.process.start.Add(-time.Hour), Since: map[[2]string]time.Time{}}}
 }
 
 // follower returns a replica that knows everything and does not lead.
 func follower(w *world) *leader {
 	l := newReplica(w)
-	l.unserved.since = w.leader.unserved.since
+	l.grace.Since = w.leader.grace.Since
 	for i := range w.objects {
 		if o := &w.objects[i]; o.record != nil {
 			l.cache.setRecord(*o.grant())
@@ -125,7 +126,7 @@ func (l *leader) clone() *leader {
 			c.removed.Add(uid, version)
 		}
 	}
-	return &leader{c, unserved{l.unserved.started, maps.Clone(l.unserved.since)}}
+	return &leader{c, holding.Grace{Started: l.grace.Started, Since: maps.Clone(l.grace.Since)}}
 }
 
 // slice returns what the watch has of a slice.
@@ -177,7 +178,7 @@ func (l *leader) seeRecord(o *object) {
 
 func (l *leader) decide(w *world) *decisions {
 	d := w.process.decider
-	d.cache, d.unserved, d.gates = l.cache, l.unserved, w.process.gatesOf(w.tenants)
+	d.cache, d.grace, d.gates = l.cache, l.grace, w.process.gatesOf(w.tenants)
 	return d.decide(w.time(), func() *offer.AllocationInput { return w.process.termsOf(w) })
 }
 

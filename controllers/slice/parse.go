@@ -15,18 +15,15 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
 )
 
 const (
-	// liqoClass is answered by Liqo itself.
-	liqoClass = "default"
 	// maxClusterID bounds the cluster IDs read from objects, in bytes.
 	maxClusterID = 253
-	// maxRequested is how many resources a request may name, as many as a policy may.
-	maxRequested = 64
 	// maxProblems is how many problems of a request a message lists.
 	maxProblems = 3
 )
@@ -120,9 +117,9 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 	}
 	var p problems
 	names := slices.Sorted(maps.Keys(asked))
-	if len(names) > maxRequested {
-		p.add("asks for %d resources: write at most %d", max(keptOf(u).requested, int64(len(names))), maxRequested)
-		names = names[:maxRequested]
+	if len(names) > holding.MaxRequested {
+		p.add("asks for %d resources: write at most %d", max(keptOf(u).requested, int64(len(names))), holding.MaxRequested)
+		names = names[:holding.MaxRequested]
 	}
 	out := make(capacity.Amounts, len(names))
 	for _, name := range names {

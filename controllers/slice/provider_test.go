@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/grant/protocol"
 )
 
@@ -202,8 +203,8 @@ func (w *world) check() {
 // checkCounted accuses a decision that counts too little.
 func (w *world) checkCounted(d *decisions) {
 	counts := map[[2]string]int64{}
-	for i := range d.asked {
-		s, gets := &d.asked[i], d.answers[i].Amounts()[thing]
+	for i := range d.Asked {
+		s, gets := &d.Asked[i], d.Answers[i].Amounts()[thing]
 		if s.GrantedIn != "" && s.GrantedIn != s.Class {
 			counts[[2]string{s.GrantedIn, s.Consumer}] += s.Granted[thing]
 			counts[[2]string{s.Class, s.Consumer}] += gets
@@ -268,7 +269,7 @@ func (w *world) steps() (all []step) {
 
 // pass lets more time pass than any grace takes.
 func (w *world) pass() {
-	w.now += releaseGrace + time.Second
+	w.now += holding.ReleaseGrace + time.Second
 	w.coming = [len(consumers)][len(pools)]int64{}
 }
 
@@ -334,9 +335,9 @@ func (w *world) create(after int) {
 // changed gives a slice a new version. Liqo answers its own class at once.
 func (w *world) changed(o *object) {
 	o.version++
-	if o.class == liqoClass && !o.gone {
+	if o.class == holding.LiqoClass && !o.gone {
 		o.version++
-		o.status, o.quota = statusOf("Liqo", o.ask), allowance{liqoClass, o.ask}
+		o.status, o.quota = statusOf("Liqo", o.ask), allowance{holding.LiqoClass, o.ask}
 	}
 	w.news()
 }

@@ -9,6 +9,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
@@ -27,7 +28,7 @@ func TestLeadersThatEndAgainAndAgainFreeWhatADeletedSliceHeld(t *testing.T) {
 		state   v1alpha1.GrantState
 		want    int64
 	}{
-		"released long ago":                        {now.Add(-releaseGrace - clockSkew), v1alpha1.GrantReleased, 2000},
+		"released long ago":                        {now.Add(-holding.ReleaseGrace - clockSkew), v1alpha1.GrantReleased, 2000},
 		"released just now":                        {now, v1alpha1.GrantReleased, 6000},
 		"released before, by a clock that is slow": {now.Add(-clockSkew), v1alpha1.GrantReleased, 6000},
 		"released in the future":                   {now.Add(time.Hour), v1alpha1.GrantReleased, 6000},

@@ -84,7 +84,7 @@ func (m *statusRenderer) status(c *entry, decided *grant.Answer) decidedAnswer {
 	if decided.Policy != nil {
 		g.share.Policy, g.share.Reclaim = decided.Policy.Name, decided.Policy.Reclaim
 	} else {
-		held := c.holds.In(c.class)
+		held := c.Holds.In(c.class)
 		g.share.Policy, g.share.Reclaim = held.Policy, held.Reclaim
 	}
 	if decided.Verdict != grant.Accept {

@@ -14,6 +14,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
@@ -80,14 +81,14 @@ func TestEveryReplicaCountsAGrantOnce(t *testing.T) {
 	cache := w.decider.cache
 	cache.endTerm()
 	cache.setRecord(recordOf(5, 4000))
-	cache.set(known(t, "s", "a", 10, asking("4"), holding(grantOfCPU(4000))))
+	cache.set(known(t, "s", "a", 10, asking("4"), answering(grantOfCPU(4000))))
 	for _, replica := range []string{"one that does not lead", "the leader"} {
 		a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
 		if got := a.grants["gold"]["rome"]["cpu"]; got != 4000 {
 			t.Errorf("at %s, %d of gold count as granted, want 4000", replica, got)
 		}
-		if len(a.answers) != 1 || a.answers[0].Amounts()["cpu"] != 4000 {
-			t.Errorf("at %s, the answers are %+v, want one with 4000", replica, a.answers)
+		if len(a.Answers) != 1 || a.Answers[0].Amounts()["cpu"] != 4000 {
+			t.Errorf("at %s, the answers are %+v, want one with 4000", replica, a.Answers)
 		}
 		cache.beginTerm("term", nil, []grantRecord{recordOf(5, 4000)}, nobody)
 	}
@@ -104,7 +105,7 @@ func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	// The slice asks for more. Once that is on record, the consumer removes the answer and the
 	// labels.
 	version++
-	cache.set(known(t, "s", "a", version, asking("4"), holding(grantOfCPU(1000))))
+	cache.set(known(t, "s", "a", version, asking("4"), answering(grantOfCPU(1000))))
 	w.decideBy(goldOf(8000))
 	if !cache.startWrites("a") {
 		t.Fatal("no write is needed")
@@ -141,9 +142,9 @@ func TestAShutGateKeepsAnAnswerWhoseResultComesDuringADecision(t *testing.T) {
 	if !ok || answer.step.Action != protocol.WriteAnswer {
 		t.Fatalf("the second write is not that of the answer: %+v", answer.step)
 	}
-	cache.set(known(t, "s", "a", 22, asking("4"), holding(grantOfCPU(4000)), withoutReplication))
+	cache.set(known(t, "s", "a", 22, asking("4"), answering(grantOfCPU(4000)), withoutReplication))
 	during := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
-	cache.confirmAnswer("a", &answer, known(t, "s", "a", 21, asking("4"), holding(grantOfCPU(4000))))
+	cache.confirmAnswer("a", &answer, known(t, "s", "a", 21, asking("4"), answering(grantOfCPU(4000))))
 	cache.endWrites("a")
 	w.commit(during)
 	if cache.startWrites("a") {
@@ -182,7 +183,7 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 	cache := w.decider.cache
 	cache.endTerm()
 	cache.beginTerm("next", []slice{
-		known(t, "s", "a", 10, asking("4"), class("silver"), holding(grantOfCPU(1000))),
+		known(t, "s", "a", 10, asking("4"), class("silver"), answering(grantOfCPU(1000))),
 	}, []grantRecord{recordOf(5, 4000)}, nobody)
 	terms := goldOf(8000, capacity.Pod{
 		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 4000},
@@ -258,8 +259,8 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 				t.Errorf("%d of gold is granted in total, want 8000", got)
 			}
 			for i, c := range a.entries {
-				if r := a.plans[i]; c.uid == "a" && (r.mode != unwritable || r.present.Amounts["cpu"] != tc.want) {
-					t.Errorf("%d counts for the slice (mode %d), want %d", r.present.Amounts["cpu"], r.mode, tc.want)
+				if v := a.Verdicts[i]; c.uid == "a" && (v.Mode != holding.Unwritable || v.Want.Amounts["cpu"] != tc.want) {
+					t.Errorf("%d counts for the slice (mode %d), want %d", v.Want.Amounts["cpu"], v.Mode, tc.want)
 				}
 			}
 		})
@@ -278,42 +279,9 @@ func TestPodsOfADeletedSliceCountIfTheNewOneCannotBeWritten(t *testing.T) {
 	})
 	w.decideBy(terms)
 	refused(t, cache, "b")
-	a := w.decider.decide(time.Now().Add(releaseGrace+time.Second), func() *offer.AllocationInput { return terms })
+	a := w.decider.decide(time.Now().Add(holding.ReleaseGrace+time.Second), func() *offer.AllocationInput { return terms })
 	if got := a.grants["gold"]["rome"]["cpu"]; got != 2000 {
 		t.Errorf("%d of gold count as granted, want the 2000 that pods use", got)
-	}
-}
-
-// Whoever replaces a policy deletes it first.
-func TestAGrantWhosePolicyIsGoneIsLeftAloneForAWhile(t *testing.T) {
-	start := time.Now()
-	u := unserved{started: start, since: map[[2]string]time.Time{}}
-	for _, step := range []struct {
-		after  time.Duration
-		policy fate
-		want   time.Duration
-	}{
-		{0, gone, unservedGrace},
-		{time.Minute, replaced, 0},
-		{time.Hour, gone, replaceGrace},
-		{time.Hour + time.Second, gone, replaceGrace - time.Second},
-		{time.Hour + 2*time.Second, replaced, 0},
-		{2 * time.Hour, gone, replaceGrace},
-		{2*time.Hour + replaceGrace, gone, 0},
-		{3 * time.Hour, gone, 0},
-		{4 * time.Hour, replaced, 0},
-		{5 * time.Hour, narrowed, 0},
-	} {
-		if got := u.awaits("gold", "rome", step.policy, start.Add(step.after)); got != step.want {
-			t.Errorf("after %s the grant is left alone for %s, want %s", step.after, got, step.want)
-		}
-	}
-	for i := range 100 {
-		u.forget(1)
-		u.awaits("gold", strconv.Itoa(i), replaced, start)
-	}
-	if len(u.since) > 3 {
-		t.Errorf("%d classes and consumers are remembered for one slice", len(u.since))
 	}
 }
 
@@ -353,7 +321,7 @@ func (l *leaving) see(uid types.UID, edits ...func(*authv1beta1.ResourceSlice)) 
 	l.version++
 	name := "other"
 	if uid == "a" {
-		name, edits = "s", append(edits, holding(grantOfCPU(6000)))
+		name, edits = "s", append(edits, answering(grantOfCPU(6000)))
 	}
 	l.decider.cache.set(known(l.t, name, string(uid), l.version, append([]func(*authv1beta1.ResourceSlice){asking("6")}, edits...)...))
 }
@@ -384,7 +352,7 @@ func (l *leaving) gold() int64 {
 // While a slice is in another class, what it leaves unused of gold goes to another slice. When it
 // returns, it is granted no more than is left, whatever stands in its status.
 func TestASliceThatReturnsIsGrantedNoMoreThanIsLeft(t *testing.T) {
-	for _, away := range []authv1beta1.ResourceSliceClass{liqoClass, "silver"} {
+	for _, away := range []authv1beta1.ResourceSliceClass{holding.LiqoClass, "silver"} {
 		for name, reclaim := range map[string]offer.Reclaim{"Unused": offer.Unused, "Evict": offer.Evict, "Retain": offer.Retain} {
 			t.Run(string(away)+"/"+name, func(t *testing.T) {
 				l := aLeavingSlice(t, reclaim)
@@ -412,7 +380,7 @@ func TestASliceThatReturnsIsGrantedNoMoreThanIsLeft(t *testing.T) {
 
 func TestASliceThatReturnsToAClassThatCordonsItIsGrantedOnlyWhatItsPodsUse(t *testing.T) {
 	l := aLeavingSlice(t, offer.Retain)
-	l.see("a", class(liqoClass))
+	l.see("a", class(holding.LiqoClass))
 	l.write("a")
 	l.decider.gates.tenants.Set(aTenant(t, "rome", tenantCondition(authv1beta1.TenantConditionCordoned)))
 	l.see("a")
@@ -426,7 +394,7 @@ func TestASliceThatReturnsToAClassThatCordonsItIsGrantedOnlyWhatItsPodsUse(t *te
 // other slice is granted anything of it.
 func TestWhatASliceLeavesIsGrantedToOthersOnlyOnceThatIsOnRecord(t *testing.T) {
 	l := aLeavingSlice(t, offer.Retain)
-	l.see("a", class(liqoClass))
+	l.see("a", class(holding.LiqoClass))
 	l.see("b")
 	l.decideBy(l.terms)
 	if got := l.wanted("b"); got > 2000 {
@@ -450,12 +418,12 @@ func TestTheNextLeaderGrantsASliceThatReturnsWhatIsOnRecord(t *testing.T) {
 		other := recordOf(6, 8000-want)
 		other.uid, other.name, other.Present.Reclaim = "b", "other", offer.Retain
 		cache.beginTerm("next", []slice{
-			known(t, "s", "a", 30, asking("6"), holding(grantOfCPU(6000))),
-			known(t, "other", "b", 31, asking("6"), holding(grantOfCPU(8000-want))),
+			known(t, "s", "a", 30, asking("6"), answering(grantOfCPU(6000))),
+			known(t, "other", "b", 31, asking("6"), answering(grantOfCPU(8000-want))),
 		}, []grantRecord{record, other}, nobody)
 		l.version = 40
 		l.write("a")
-		if got := entryOf(t, cache, "a").holds.In("gold").Amounts["cpu"]; got != want {
+		if got := entryOf(t, cache, "a").Holds.In("gold").Amounts["cpu"]; got != want {
 			t.Errorf("the slice that returned holds %d of gold, want the %d on record", got, want)
 		}
 		if got := l.gold(); got != 8000 {
@@ -467,7 +435,7 @@ func TestTheNextLeaderGrantsASliceThatReturnsWhatIsOnRecord(t *testing.T) {
 // A slice that nothing stands in and that fails a gate still has pods in the class that it left.
 func TestWhatPodsUseOfAClassThatASliceLeftCountsAlsoBehindAShutGate(t *testing.T) {
 	l := aLeavingSlice(t, offer.Unused)
-	l.see("a", class(liqoClass))
+	l.see("a", class(holding.LiqoClass))
 	l.write("a")
 	l.version++
 	l.decider.cache.set(known(t, "s", "a", l.version, asking("6"), class("silver"), withoutReplication))
@@ -493,7 +461,7 @@ func TestWhatPodsUseOfAClassOnTheSameNodesCountsBesideOtherGrants(t *testing.T) 
 	l.see("a", class("silver"), asking("1"))
 	l.write("a")
 	e := entryOf(t, l.decider.cache, "a")
-	if silver, gold := e.holds.In("silver").Amounts["cpu"], e.holds.In("gold").Amounts["cpu"]; silver != 1000 || gold != 1000 {
+	if silver, gold := e.Holds.In("silver").Amounts["cpu"], e.Holds.In("gold").Amounts["cpu"]; silver != 1000 || gold != 1000 {
 		t.Errorf("%d of silver and %d of gold are on record, want 1000 of each: pods use 2000", silver, gold)
 	}
 	l.version++
@@ -507,13 +475,13 @@ func TestWhatPodsUseOfAClassOnTheSameNodesCountsBesideOtherGrants(t *testing.T) 
 // A write of an earlier leader arrives late: by then, another slice has been granted everything. That the
 // consumer has written an answer into its slice changes nothing.
 func TestARecordThatComesDuringTheTermIsNoGrantToKeep(t *testing.T) {
-	forged := known(t, "s", "a", 10, asking("6"), holding(grantOfCPU(6000)))
+	forged := known(t, "s", "a", 10, asking("6"), answering(grantOfCPU(6000)))
 	w := aLeader(t, forged, known(t, "other", "b", 11, asking("8")))
 	cache := w.decider.cache
 	cache.endTerm()
 	before := recordOf(5, 8000)
 	before.uid, before.name, before.Present.Reclaim = "b", "other", offer.Retain
-	cache.beginTerm("next", []slice{forged, known(t, "other", "b", 11, asking("8"), holding(grantOfCPU(8000)))}, []grantRecord{before}, nobody)
+	cache.beginTerm("next", []slice{forged, known(t, "other", "b", 11, asking("8"), answering(grantOfCPU(8000)))}, []grantRecord{before}, nobody)
 	late := recordOf(20, 6000)
 	late.Present.Reclaim = offer.Retain
 	cache.observeRecord("a", &late)
@@ -556,8 +524,8 @@ func TestAFilterIsAskedAgainAtTheNextMinute(t *testing.T) {
 	} {
 		d := w.decider.decide(step.at, terms(step.at, step.filters...))
 		w.decider.cache.endDecision()
-		if got := d.answers[0].Amounts()["cpu"]; d.again != step.again || got != step.granted {
-			t.Errorf("at %v: %d granted, and again after %v, want %d and %v", step.at, got, d.again, step.granted, step.again)
+		if got := d.Answers[0].Amounts()["cpu"]; d.Again != step.again || got != step.granted {
+			t.Errorf("at %v: %d granted, and again after %v, want %d and %v", step.at, got, d.Again, step.granted, step.again)
 		}
 	}
 }

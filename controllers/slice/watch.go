@@ -10,10 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/lru"
 
-	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
-	"proffer.dev/proffer/internal/offer"
 )
 
 var (
@@ -33,8 +32,8 @@ type Decider struct {
 	cache   *grantCache
 	gates   *gates
 	storage *kube.ObjectCache[storageClass]
-	// unserved knows which grants are left alone for a while.
-	unserved unserved
+	// grace knows which grants are left alone for a while.
+	grace holding.Grace
 	// watches keep all of it up to date but the Tenants.
 	watches kube.CRDInformers
 }
@@ -45,7 +44,7 @@ type Decider struct {
 func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
 	d := &Decider{
 		cache: newGrantCache(), gates: newGates(), storage: kube.NewObjectCache(parseStorageClass),
-		unserved: unserved{started: time.Now(), since: map[[2]string]time.Time{}},
+		grace: holding.Grace{Started: time.Now(), Since: map[[2]string]time.Time{}},
 	}
 	watch := func(k kube.Kind, r kube.Handler) {
 		d.watches = append(d.watches, kube.NewCRDInformer(api, k, wake, log, r))
@@ -118,72 +117,12 @@ func (h sliceHandler) news(u *unstructured.Unstructured, changed bool) bool {
 	return false
 }
 
-// fate is what has become of the policy that granted something.
-type fate int
-
-const (
-	// replaced: a policy decides, the same or another.
-	replaced fate = iota
-	// narrowed: the policy is in force, and no longer applies.
-	narrowed
-	// gone: the policy is not in force.
-	gone
-)
-
-// fateOf returns what has become of the policy that granted what is held. The terms are nil if no
-// policy decides.
-func (a *decisions) fateOf(held protocol.Share, terms *offer.ConsumerTerms) fate {
-	switch {
-	case terms != nil:
-		return replaced
-	case a.input.InForce(held.Policy):
-		return narrowed
-	}
-	return gone
-}
-
-// unserved remembers for which classes and consumers a policy has decided since the start, and since
-// when it is gone: the zero time for one that is not.
-type unserved struct {
-	started time.Time
-	since   map[[2]string]time.Time
-}
-
-// awaits returns how long a grant without a deciding policy is left alone. After a start, or a new
-// installation, policies may be about to be applied; one that is gone may be about to be applied again.
-// Only the goroutine that evaluates calls it.
-func (u *unserved) awaits(class, consumer string, policy fate, now time.Time) time.Duration {
-	key := [2]string{class, consumer}
-	since, known := u.since[key]
-	switch {
-	case policy == replaced:
-		u.since[key] = time.Time{}
-		return 0
-	case !known:
-		return max(0, unservedGrace-now.Sub(u.started))
-	case policy == narrowed:
-		return 0
-	case since.IsZero():
-		since = now
-		u.since[key] = since
-	}
-	return max(0, replaceGrace-now.Sub(since))
-}
-
-// forget bounds what is remembered by the number of slices. What is forgotten is learned again, except
-// that a policy that is gone at this moment is not awaited.
-func (u *unserved) forget(slices int) {
-	if len(u.since) > 2*slices {
-		clear(u.since)
-	}
-}
-
 // Resources returns the sorted names with those of everything granted added. It is the same list if
 // none is new.
 func (d *Decider) Resources(names []string) []string {
 	all := names
 	for _, c := range d.cache.list() {
-		for _, share := range c.holds {
+		for _, share := range c.Holds {
 			for name := range share.Amounts {
 				if at, found := slices.BinarySearch(all, name); !found {
 					all = slices.Insert(slices.Clip(all), at, name)

@@ -17,6 +17,7 @@ import (
 
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
@@ -146,12 +147,11 @@ func (w *Writer) AwaitPlacement(list Placements) { w.placements = list }
 // awaitsPlacement reports whether a slice is not answered yet because of AwaitPlacement. A slice that
 // has something in its class may have pods already, so its answers do not wait.
 func (w *Writer) awaitsPlacement(a *decisions, i int) bool {
-	c, r := a.entries[i], &a.plans[i]
-	decided := &a.answers[r.at]
+	c, decided := a.entries[i], &a.Answers[a.Verdicts[i].At]
 	return w.placements != nil &&
 		decided.Verdict == grant.Accept && decided.Policy != nil && decided.Policy.Slices.EnforcePlacement &&
-		c.holds.In(c.class).Empty() &&
-		!w.placements.Requires(liqo.SliceUser(c.name, r.consumer), decided.Policy.Slices.NodeSelector)
+		c.Holds.In(c.class).Empty() &&
+		!w.placements.Requires(liqo.SliceUser(c.name, a.Consumers[i]), decided.Policy.Slices.NodeSelector)
 }
 
 // Describe implements prometheus.Collector.
@@ -239,32 +239,27 @@ func (w *Writer) commit(a *decisions) {
 	if a.term == "" {
 		return
 	}
-	if a.again > 0 {
-		w.delayed.After(a.again)
+	if a.Again > 0 {
+		w.delayed.After(a.Again)
 	}
 	w.renderer.begin(a.entries, w.decider.storageClasses())
 	for i, c := range a.entries {
-		r := &a.plans[i]
-		waits := r.mode == answerIt && w.awaitsPlacement(a, i)
-		w.events.shut(c, a.gates[i], r.served, waits && w.placements.Full(r.consumer), a.now)
-		switch r.mode {
-		case leave:
-		case answerIt:
+		v := &a.Verdicts[i]
+		waits := v.Mode == holding.WriteAnswer && w.awaitsPlacement(a, i)
+		w.events.shut(c, a.gates[i], v.Served, waits && w.placements.Full(a.Consumers[i]), a.Now)
+		switch v.Mode {
+		case holding.Leave:
+		case holding.WriteAnswer:
 			if !waits {
 				w.enqueueAnswer(a, i)
 			}
-		case takeBack:
+		case holding.Reclaim:
 			w.enqueueReclaim(a, i)
-		case unwritable:
-			w.assume(a, c, job{want: protocol.Want{Share: r.present, Stands: true, Earlier: r.earlier}, consumer: r.consumer})
-		case overtaken:
-			if !c.settled {
+		case holding.Unwritable, holding.Overtaken, holding.Release:
+			if v.Mode == holding.Overtaken && !c.Settled {
 				w.decider.cache.confirmForeign(a.term, c)
 			}
-			nothing := protocol.Share{Class: c.class}
-			w.assume(a, c, job{want: protocol.Want{Share: nothing, Stands: true, Earlier: r.earlier}, consumer: r.consumer})
-		case released:
-			w.assume(a, c, job{want: protocol.Want{Share: r.present, Gone: true, Earlier: r.earlier}, consumer: r.consumer})
+			w.assume(a, c, job{want: v.Want, consumer: a.Consumers[i]})
 		}
 	}
 	w.events.tidy(a.entries)
@@ -280,15 +275,15 @@ func (w *Writer) commit(a *decisions) {
 // enqueueAnswer schedules the write of a slice's answer, unless the status is current or a retry is
 // pending.
 func (w *Writer) enqueueAnswer(a *decisions, i int) {
-	c, r := a.entries[i], &a.plans[i]
-	said := w.renderer.render(c, &a.answers[r.at])
-	if said.entry == c && !c.holdsForPods() {
+	c := a.entries[i]
+	said := w.renderer.render(c, &a.Answers[a.Verdicts[i].At])
+	if said.entry == c && !c.HoldsForPods() {
 		return
 	}
 	g := said.answer
-	g.at = a.now
+	g.at = a.Now
 	later := false
-	if left := c.keepStandingFor(&g.answer, a.now); left > 0 {
+	if left := c.keepStandingFor(&g.answer, a.Now); left > 0 {
 		w.delayed.After(left)
 		g.answer, g.short, later = c.answer, c.ours.short, true
 	}
@@ -300,11 +295,11 @@ func (w *Writer) enqueueAnswer(a *decisions, i int) {
 // enqueueReclaim schedules lowering the grant of a slice that is granted nothing more to what was decided,
 // and undoing foreign writes to it.
 func (w *Writer) enqueueReclaim(a *decisions, i int) {
-	c, r := a.entries[i], &a.plans[i]
-	g := w.renderer.status(c, &a.answers[r.at])
-	g.at, g.reason = a.now, reasonPrefix+reasonNotAnswered
+	c := a.entries[i]
+	g := w.renderer.status(c, &a.Answers[a.Verdicts[i].At])
+	g.at, g.reason = a.Now, reasonPrefix+reasonNotAnswered
 	g.message = "nothing more is granted, and what is granted may be lowered: " + a.whyNoMore(i)
-	given, held := protocol.Share{Class: c.class, Amounts: g.resources}, c.holds.In(c.class)
+	given, held := protocol.Share{Class: c.class, Amounts: g.resources}, c.Holds.In(c.class)
 	answered := protocol.Share{Class: c.class, Amounts: c.answer.resources}
 	if c.answer.verdict != accepted && given.Same(held) {
 		return
@@ -318,18 +313,18 @@ func (w *Writer) enqueueReclaim(a *decisions, i int) {
 
 // enqueue assumes an answer and schedules its write. It reports whether there is nothing to do.
 func (w *Writer) enqueue(a *decisions, i int, g decidedAnswer, stands bool) (done bool) {
-	c, r := a.entries[i], &a.plans[i]
-	want := protocol.Want{Share: protocol.Share{Class: c.class}, Stands: stands, Kept: r.kept, Earlier: r.earlier}
+	c, want := a.entries[i], a.Verdicts[i].Want
+	want.Share, want.Stands = protocol.Share{Class: c.class}, stands
 	if g.verdict == accepted {
 		want.Policy, want.Reclaim, want.Amounts = g.share.Policy, g.share.Reclaim, g.resources
 	}
 	g.share = want.Share
-	return w.assume(a, c, job{want: want, answer: &g, consumer: r.consumer})
+	return w.assume(a, c, job{want: want, answer: &g, consumer: a.Consumers[i]})
 }
 
 // assume books a job, and reports whether there is nothing to do.
 func (w *Writer) assume(a *decisions, c *entry, j job) (done bool) {
-	write, left := w.decider.cache.assume(a.term, c, j, a.now)
+	write, left := w.decider.cache.assume(a.term, c, j, a.Now)
 	if write {
 		w.planned = append(w.planned, sliceKey{c.namespace, string(c.uid)})
 	}

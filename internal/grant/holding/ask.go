@@ -1,0 +1,206 @@
+package holding
+
+import (
+	"time"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/protocol"
+)
+
+// brought is what one slice brings to a decision.
+type brought struct {
+	// had is on record in the class in which the slice was answered last. Of that, has stands in the slice,
+	// and used is what its pods use.
+	had, has, used protocol.Share
+	// others is what the slice holds in further classes.
+	others protocol.Shares
+	// moved is set if the slice has just come from the class of had.
+	moved bool
+}
+
+// ask adds what a slice asks for and has.
+func (d *Decision) ask(i int) {
+	c, v := d.Slices[i], &d.Verdicts[i]
+	held := c.Holds.In(c.Class)
+	switch {
+	case v.custody == byOthers:
+		d.leaveToOthers(i)
+	case c.Stuck:
+		d.keepUnwritable(i, held)
+	case d.leftAlone(i, held):
+		for _, share := range c.Holds {
+			d.pin(i, share)
+		}
+	default:
+		d.askFor(i, d.bring(i, held))
+	}
+}
+
+// leaveToOthers is for a slice that others answer. What it held in a class of ours counts in full until
+// another controller is known to have accepted it: that replaces the Quota of our answer, while a denial
+// leaves it in place. Liqo answers its own class immediately.
+func (d *Decision) leaveToOthers(i int) {
+	c, v := d.Slices[i], &d.Verdicts[i]
+	replaced := c.OfLiqo() || c.Answer.Accepted && !c.Answer.Own
+	if replaced && (c.Recorded || len(c.Holds) > 0) {
+		v.Mode = Overtaken
+		v.Want.Class, v.Want.Stands = c.Class, true
+	}
+	d.countEarlier(i, c.Holds, replaced, "")
+}
+
+// keepUnwritable counts what stands in a slice that no answer can be written to. No larger answer
+// can be written to it either, and when it changes, it has another version.
+func (d *Decision) keepUnwritable(i int, held protocol.Share) {
+	c, v := d.Slices[i], &d.Verdicts[i]
+	v.Mode = Unwritable
+	v.Want.Share, v.Want.Stands = d.used(c, d.Consumers[i], held).With(c.MayStand(held)), true
+	d.pin(i, v.Want.Share)
+	d.countEarlier(i, c.Holds.Without(c.Class), false, "")
+}
+
+// leftAlone reports whether a slice keeps what it has for a while, because no policy decides on it.
+func (d *Decision) leftAlone(i int, held protocol.Share) bool {
+	policy := gone
+	switch {
+	case d.Terms.Terms(d.Slices[i].Class, d.Consumers[i]) != nil:
+		policy = replaced
+	case d.Terms.InForce(held.Policy):
+		policy = narrowed
+	}
+	left := d.Grace.left(d.Slices[i].Class, d.Consumers[i], policy, d.Now)
+	if left == 0 || held.Empty() {
+		return false
+	}
+	d.decideAgainIn(left)
+	return true
+}
+
+// bring works out what a slice brings, and counts what pods use of a released record: Liqo took the grant
+// back when the tenant was drained.
+func (d *Decision) bring(i int, held protocol.Share) brought {
+	c, v := d.Slices[i], &d.Verdicts[i]
+	v.Want.Kept = d.used(c, d.Consumers[i], held)
+	b := brought{had: held, used: v.Want.Kept, others: c.Holds.Without(c.Class)}
+	if from := b.others.In(c.Present); !c.Settled && held.Empty() && !from.Empty() {
+		// The slice has just come from another class, and keeps its grant there until it is answered here.
+		b.had, b.others, b.moved = from, b.others.Without(from.Class), true
+		v.Want.Earlier = v.Want.Earlier.Add(from)
+	}
+	if c.Released {
+		d.pin(i, d.used(c, d.Consumers[i], b.had))
+		b.had, b.used = protocol.Share{Class: b.had.Class}, protocol.Share{Class: c.Class}
+	}
+	b.has = c.Standing(b.had)
+	if !c.answeredIn(b.had.Class) {
+		b.has = b.has.Least(c.Vouched.In(b.had.Class).Amounts)
+	}
+	return b
+}
+
+// askFor adds what a slice asks for, unless it waits for its gates and has nothing. What is on record and
+// does not stand, as after a leader that ended between two writes, counts until a smaller answer is
+// confirmed; what pods use of it, until they end. A slice that has moved to a class that nobody answers is
+// granted nothing more.
+func (d *Decision) askFor(i int, b brought) {
+	c, v := d.Slices[i], &d.Verdicts[i]
+	rest := b.had.Less(b.used.With(b.has))
+	in := d.request(i)
+	in.Granted, in.Used = c.granted(b.has, !b.had.Empty()), b.used.And(v.inherited).Amounts
+	in.GrantedBy, in.Reclaim = b.had.Policy, b.had.Reclaim
+	if b.moved {
+		in.GrantedIn = b.had.Class
+	}
+	switch {
+	case d.open(i) && !c.Deleting && c.MovedTo == "":
+		v.Mode = WriteAnswer
+	case in.Granted == nil:
+		d.countEarlier(i, b.others, false, "")
+		return
+	case c.Answer.Accepted:
+		// No more than what stands in it: restoring what its consumer has lowered would grant more.
+		v.Mode, in.Frozen, in.Invalid = Reclaim, true, false
+		in.Request = protocol.Share{Amounts: in.Granted}.Least(c.Answer.Amounts).Amounts
+	default: // Its Quota may exist without an answer. It stays while nothing has to be taken back.
+		stood := c.MayStand(b.had)
+		v.Mode, in.Frozen, in.Invalid = Reclaim, true, true
+		in.Granted, rest = c.granted(stood, true), b.had.Less(b.used.With(stood))
+	}
+	d.pin(i, rest)
+	policy := b.had.Policy
+	if terms := d.Terms.Terms(c.Class, in.Consumer); terms != nil {
+		policy = terms.Policy.Name
+	}
+	d.countEarlier(i, b.others, c.Settled, policy)
+	v.At = len(d.Asked)
+	d.Asked = append(d.Asked, in)
+}
+
+// request is what a slice asks for, without what it has.
+func (d *Decision) request(i int) grant.Slice {
+	c := d.Slices[i]
+	return grant.Slice{
+		Key: c.Key, Consumer: d.Consumers[i], Class: c.Class, Created: c.Created, Request: c.Request, Labels: c.Labels,
+		Invalid: c.Invalid, Frozen: d.Gates[i] == Cordoned,
+	}
+}
+
+// countEarlier counts shares of classes that the slice has left: everything on record. Once they are
+// settled, the record is to fall to what pods still use, without what the present grant counts on the same
+// nodes: what pods use beyond it must count for this slice, or others of its consumer, whose grants are not
+// in use yet, would hide it. If less counted than is on record, a slice that returns to the class, or the
+// next leader, could count again what others have been granted meanwhile.
+func (d *Decision) countEarlier(i int, shares protocol.Shares, settled bool, policy string) {
+	c, want := d.Slices[i], &d.Verdicts[i].Want
+	for _, share := range shares {
+		d.pin(i, share)
+		if settled {
+			beyond := protocol.Share{}
+			if policy != "" && d.Terms.ShareNodes(policy, share.Policy) {
+				beyond = c.Holds.In(c.Class)
+			}
+			share = d.usedBeyond(c, d.Consumers[i], share, beyond)
+		}
+		want.Earlier = want.Earlier.Add(share)
+	}
+}
+
+// pin counts a share that cannot be taken back now.
+func (d *Decision) pin(i int, share protocol.Share) {
+	if share.Empty() {
+		return
+	}
+	c := d.Slices[i]
+	d.Asked = append(d.Asked, grant.Slice{
+		Key: c.Key + "/" + c.UID + "/" + share.Class, Consumer: d.Consumers[i], Class: share.Class,
+		Created: c.Created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
+		Reclaim: share.Reclaim, Pinned: true,
+	})
+}
+
+// used returns what the pods of a slice still request of a share.
+func (d *Decision) used(c *Slice, consumer string, share protocol.Share) protocol.Share {
+	return d.usedBeyond(c, consumer, share, protocol.Share{})
+}
+
+// usedBeyond returns what the pods of a slice still request of a share, of all that they request beyond
+// another one.
+func (d *Decision) usedBeyond(c *Slice, consumer string, share, other protocol.Share) protocol.Share {
+	row := d.Terms.View.Used.Of(consumer).By(c.Creator)
+	amounts := capacity.Amounts{}
+	for resource, amount := range share.Amounts {
+		if used := min(amount, row.At(d.Terms.Column(resource))-other.Amounts[resource]); used > 0 {
+			amounts[resource] = used
+		}
+	}
+	share.Amounts = amounts
+	return share
+}
+
+// decideAgainIn schedules another decision on all slices.
+func (d *Decision) decideAgainIn(after time.Duration) {
+	if d.Again == 0 || after < d.Again {
+		d.Again = after
+	}
+}

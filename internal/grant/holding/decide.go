@@ -1,0 +1,142 @@
+package holding
+
+import (
+	"slices"
+	"time"
+
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// LiqoClass is answered by Liqo itself.
+const LiqoClass = "default"
+
+// Input is everything that a decision on all slices depends on. The slices are sorted by Slice.Compare;
+// Gates and Consumers are in their order.
+type Input struct {
+	Now    time.Time
+	Slices []*Slice
+	Gates  []Gate
+	// Consumers are the IDs of those that a grant of the slice counts for, empty if there is none.
+	Consumers []string
+	Terms     *offer.AllocationInput
+	// Grace leaves grants without a policy alone for a while, and remembers what it has seen. Nil leaves
+	// nothing alone.
+	Grace *Grace
+}
+
+// Gate is whether a slice may be answered.
+type Gate int
+
+const (
+	// Shut: nothing new is granted, and a grant is at most lowered.
+	Shut Gate = iota
+	// Drained: Liqo itself denies and deletes the slice, so its grant is free.
+	Drained
+	// Cordoned: nothing new is granted.
+	Cordoned
+	// Open: the slice is answered.
+	Open
+)
+
+// Decision is what every slice is to have, and what counts meanwhile. It never changes.
+type Decision struct {
+	Input
+	// Slices are those of the input, as they are decided on.
+	Slices []*Slice
+	// Verdicts are in their order.
+	Verdicts []Verdict
+	// Asked is what counts and what is asked for, Answers the answers to it in the same order. They
+	// include what cannot be taken back now, which is pinned and has no verdict.
+	Asked   []grant.Slice
+	Answers []grant.Answer
+	// Again is after which time to decide again even without an event, 0 for never.
+	Again time.Duration
+}
+
+// Verdict is the decision on one slice.
+type Verdict struct {
+	Mode    Mode
+	custody custody
+	// Served is set if a policy serves the class.
+	Served bool
+	// At is the index of its answer, -1 for none.
+	At int
+	// Want is what is to become of the slice and its record. For WriteAnswer and Reclaim, the Share and
+	// Stands follow from the answer.
+	Want protocol.Want
+	// inherited is what pods use that is left of a deleted slice of the same name.
+	inherited protocol.Share
+}
+
+// Mode is what is to be written to a slice.
+type Mode int
+
+const (
+	// Leave: nothing.
+	Leave Mode = iota
+	// WriteAnswer: the answer to a slice that has passed all gates.
+	WriteAnswer
+	// Reclaim: the grant of a slice that fails a gate, or that has moved to a class that nobody answers, is
+	// lowered, and the answer that stands in it is restored.
+	Reclaim
+	// Unwritable: no answer can be written to the slice, which keeps what stands in it.
+	Unwritable
+	// Overtaken: another controller has answered the slice in its class. Only the record of what it held
+	// before is kept.
+	Overtaken
+	// Release: the slice is gone or drained. Only the record of what its pods still use is kept.
+	Release
+)
+
+// Decide decides on all slices at once.
+func Decide(in Input) *Decision {
+	in.Grace.forget(len(in.Slices))
+	return decide(in, grant.Allocate)
+}
+
+// Rehearse decides on the same slices by other terms, as if every answer were written at once and the
+// next decision followed, until nothing is left to take back. It leaves no grant alone.
+func Rehearse(in Input) *Decision {
+	in.Grace = nil
+	return decide(in, grant.Settle)
+}
+
+func decide(in Input, allocate func(*offer.AllocationInput, []grant.Slice) []grant.Answer) *Decision {
+	d := &Decision{
+		Input: in, Slices: slices.Clone(in.Slices), Verdicts: make([]Verdict, len(in.Slices)),
+		Asked: make([]grant.Slice, 0, len(in.Slices)), Again: in.Terms.Again(),
+	}
+	// 1. In which class each slice is decided on.
+	for i, c := range in.Slices {
+		v := Verdict{At: -1, Served: !c.OfLiqo() && in.Terms.Serves(c.Class)}
+		if v.custody = c.custody(v.Served); v.custody == byFormerClass {
+			d.Slices[i] = c.inFormerClass()
+		}
+		d.Verdicts[i] = v
+	}
+	// 2. Deleted slices come first: a new slice of the same name inherits what their pods still use.
+	for i := range d.Slices {
+		if d.isReleased(i) {
+			d.release(i)
+		}
+	}
+	// 3. What every other slice asks for and has, and what else counts.
+	for i := range d.Slices {
+		if d.Consumers[i] != "" && !d.isReleased(i) {
+			d.ask(i)
+		}
+	}
+	// 4. The answers, all at once.
+	d.Answers = allocate(in.Terms, d.Asked)
+	return d
+}
+
+// isReleased reports whether a slice with a consumer is gone or drained.
+func (d *Decision) isReleased(i int) bool {
+	return d.Consumers[i] != "" && (d.Slices[i].Gone() || d.Gates[i] == Drained)
+}
+
+// open reports whether a slice has passed the gates.
+func (d *Decision) open(i int) bool { return d.Gates[i] == Open || d.Gates[i] == Cordoned }

@@ -1,0 +1,40 @@
+package holding
+
+import (
+	"strconv"
+	"testing"
+	"time"
+)
+
+// Whoever replaces a policy deletes it first.
+func TestAGrantWhosePolicyIsGoneIsLeftAloneForAWhile(t *testing.T) {
+	start := time.Now()
+	u := Grace{Started: start, Since: map[[2]string]time.Time{}}
+	for _, step := range []struct {
+		after  time.Duration
+		policy fate
+		want   time.Duration
+	}{
+		{0, gone, startGrace},
+		{time.Minute, replaced, 0},
+		{time.Hour, gone, replaceGrace},
+		{time.Hour + time.Second, gone, replaceGrace - time.Second},
+		{time.Hour + 2*time.Second, replaced, 0},
+		{2 * time.Hour, gone, replaceGrace},
+		{2*time.Hour + replaceGrace, gone, 0},
+		{3 * time.Hour, gone, 0},
+		{4 * time.Hour, replaced, 0},
+		{5 * time.Hour, narrowed, 0},
+	} {
+		if got := u.left("gold", "rome", step.policy, start.Add(step.after)); got != step.want {
+			t.Errorf("after %s the grant is left alone for %s, want %s", step.after, got, step.want)
+		}
+	}
+	for i := range 100 {
+		u.forget(1)
+		u.left("gold", strconv.Itoa(i), replaced, start)
+	}
+	if len(u.Since) > 3 {
+		t.Errorf("%d classes and consumers are remembered for one slice", len(u.Since))
+	}
+}

@@ -1,0 +1,68 @@
+package holding
+
+import "proffer.dev/proffer/internal/grant/protocol"
+
+// release counts what a slice held that is gone, or whose tenant is drained, up to what its pods
+// still use. For ReleaseGrace after a deletion, everything counts.
+func (d *Decision) release(i int) {
+	c, v := d.Slices[i], &d.Verdicts[i]
+	if !c.Recorded {
+		return
+	}
+	v.Mode, v.Want.Gone, v.Want.Class = Release, true, c.Present
+	left := ReleaseGrace - d.Now.Sub(c.RemovedAt)
+	whole := c.Gone() && left > 0
+	if whole {
+		d.decideAgainIn(left)
+	}
+	next := d.successor(i)
+	for _, share := range c.Holds {
+		used := d.used(c, d.Consumers[i], share)
+		rest := share
+		if !whole {
+			rest = used
+		}
+		if next >= 0 {
+			covered := d.Slices[next].Holds.In(share.Class)
+			rest, used = rest.Less(covered), used.Less(covered)
+		}
+		if rest.Empty() {
+			continue
+		}
+		if share.Class == c.Present {
+			v.Want.Share = share
+		} else {
+			v.Want.Earlier = v.Want.Earlier.Add(share)
+		}
+		d.pin(i, d.bequeath(next, rest, used))
+	}
+}
+
+// bequeath leaves to the slice after one that is gone what pods use of a share, if that is answered in its
+// class, and returns the rest. Nothing is decided on a slice that no answer can be written to.
+func (d *Decision) bequeath(next int, rest, used protocol.Share) protocol.Share {
+	if next < 0 || d.Slices[next].Stuck || d.Slices[next].Class != rest.Class ||
+		d.Terms.Terms(rest.Class, d.Consumers[next]) == nil {
+		return rest
+	}
+	v := &d.Verdicts[next]
+	v.inherited = v.inherited.With(used)
+	return rest.Less(used)
+}
+
+// successor returns the index of the new slice of the same name as one that is gone, -1 for none.
+// The pods of both have the same creator, so the Quota of the new one bounds the remaining pods of
+// the old one too.
+func (d *Decision) successor(i int) int {
+	key := d.Slices[i].Key
+	first := i
+	for first > 0 && d.Slices[first-1].Key == key {
+		first--
+	}
+	for k := first; k < len(d.Slices) && d.Slices[k].Key == key; k++ {
+		if c := d.Slices[k]; d.open(k) && !c.Gone() && !c.Deleting && d.Consumers[k] == d.Consumers[i] {
+			return k
+		}
+	}
+	return -1
+}
