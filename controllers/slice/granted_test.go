@@ -51,3 +51,27 @@ func TestWhatCannotBeTakenBackHasTheUIDOfItsSlice(t *testing.T) {
 		t.Error("nothing is pinned")
 	}
 }
+
+// The slice was granted something in gold, and nobody answers it in platinum.
+func TestADryRunServesTheClassToWhichASliceHasMoved(t *testing.T) {
+	l := aLeavingSlice(t, offer.Unused)
+	l.see("a", class("platinum"))
+	d := l.decider.decide(time.Now(), func() *offer.AllocationInput { return l.terms })
+	var policies []offer.Policy
+	for _, class := range []string{"gold", "platinum"} {
+		policies = append(policies, offer.Policy{
+			Name: class, Class: class, Version: "1", Fixed: capacity.Amounts{"cpu": 4000, "memory": 1 << 38},
+		})
+	}
+	terms := offer.NewAllocationInput(offer.Input{Policies: policies, View: capacity.NewLedger().View(nil, "cpu")})
+	for s := range d.DryRun(func() *offer.AllocationInput { return terms }).All {
+		if got := s.After()["cpu"]; !s.Pinned && (s.Class != "platinum" || got != 4000) {
+			t.Errorf("%d of %s is granted, want 4000 of platinum: %s", got, s.Class, s.Because())
+		}
+	}
+	for s := range d.All {
+		if s.Class != "gold" {
+			t.Errorf("the decision is made in the class %s", s.Class)
+		}
+	}
+}
