@@ -54,7 +54,9 @@ type namedClass struct {
 
 // outline returns what decisions read of the answer.
 func (a *answer) outline() holding.Answer {
-	return holding.Answer{Given: a.verdict != unanswered, Accepted: a.verdict == accepted, Own: a.ours(), Amounts: a.resources}
+	return holding.Answer{
+		Given: a.verdict != unanswered, Accepted: a.verdict == accepted, Own: a.ours(), Amounts: a.resources,
+	}
 }
 
 // equal compares by meaning: an empty list is an absent one, and 1 cpu is 1000m.

@@ -59,7 +59,7 @@ type grantCache struct {
 	// term is empty while this process does not lead.
 	term string
 	// deciding is set while a decision is being made, and decision is the number of the last one.
-	// No worker starts with the jobs of an earlier decision, so the present one need not count
+	// No worker starts with the tasks of an earlier decision, so the present one need not count
 	// them.
 	deciding bool
 	decision uint64
@@ -84,8 +84,8 @@ type tracked struct {
 	sent    bool
 	// ours is the last answer that a write of this term is known to have made.
 	ours *decidedAnswer
-	// job is what is assumed or in flight, nil for nothing. A worker has it while writing is set.
-	job     *job
+	// task is what is assumed or in flight, nil for nothing. A worker has it while writing is set.
+	task    *task
 	writing bool
 	// failed counts the failed writes since the last success; no write starts before until.
 	failed int
@@ -284,7 +284,7 @@ func (g *grantCache) beginDecision() ([]*entry, string) {
 	return g.snapshot()
 }
 
-// endDecision lets workers start, once all jobs are assumed.
+// endDecision lets workers start, once all decisions are assumed.
 func (g *grantCache) endDecision() {
 	g.mu.Lock()
 	defer g.mu.Unlock()

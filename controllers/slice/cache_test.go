@@ -60,7 +60,7 @@ func only(t *testing.T, b *grantCache) *entry {
 func decided(t *testing.T, b *grantCache, g decidedAnswer) (write bool) {
 	t.Helper()
 	c := only(t, b)
-	write, _ = b.assume("term", c, job{want: protocol.Want{Share: g.share, Stands: equal(g.answer, c.answer)}, answer: &g, consumer: "rome"}, time.Now())
+	write, _ = b.assume("term", c, task{want: protocol.Want{Share: g.share, Stands: equal(g.answer, c.answer)}, answer: &g, consumer: "rome"}, time.Now())
 	return write
 }
 
@@ -214,7 +214,7 @@ func TestNothingIsPlannedOnWhatIsNotTheNewest(t *testing.T) {
 	b := aBook(t)
 	old := only(t, b)
 	b.set(known(t, "s", "a", 11))
-	j := job{want: protocol.Want{Share: grantOfCPU(1).share}, answer: new(decidedAnswer), consumer: "rome"}
+	j := task{want: protocol.Want{Share: grantOfCPU(1).share}, answer: new(decidedAnswer), consumer: "rome"}
 	if write, _ := b.assume("term", old, j, time.Now()); write {
 		t.Error("assume accepted a version that is not the newest")
 	}

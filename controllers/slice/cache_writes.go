@@ -21,8 +21,8 @@ const (
 	answerInterval = time.Second
 )
 
-// job is the decision on a slice.
-type job struct {
+// task is the decision on a slice, and the next write that it needs.
+type task struct {
 	want protocol.Want
 	// answer is nil if only the record is written.
 	answer   *decidedAnswer
@@ -32,13 +32,20 @@ type job struct {
 	version  string
 	at       time.Time
 	decision uint64
+
+	// step is the next write, of record if it is that of the record; on is the slice that was decided on.
+	step   protocol.Step
+	on     *entry
+	record grantRecord
+	// sent is that of tracked before this write.
+	sent bool
 }
 
 // assume books the decision on an entry: it counts from now on. It reports whether there is
 // something to write now, or after which wait. It does nothing if the term is over, if a newer state
 // of the slice is known, or if a worker had the slice when the decision began: it may have written
 // since, although the slice has the same version. Another decision follows then.
-func (g *grantCache) assume(term string, c *entry, j job, now time.Time) (write bool, wait time.Duration) {
+func (g *grantCache) assume(term string, c *entry, t task, now time.Time) (write bool, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[c.uid]
@@ -46,43 +53,32 @@ func (g *grantCache) assume(term string, c *entry, j job, now time.Time) (write 
 		e.gone() != c.Gone() || !c.Gone() && e.slice.version() != c.version() {
 		return false, 0
 	}
-	planned := j.want.Share
-	if j.want.Gone {
+	planned := t.want.Share
+	if t.want.Gone {
 		planned = protocol.Share{}
 	}
 	e.grants.Plan(planned)
 	if !e.grants.Recorded() {
-		e.record.consumer = j.consumer
+		e.record.consumer = t.consumer
 	}
-	if e.grants.Done(j.want) {
-		e.job = nil
-		if j.answer != nil && (e.ours == nil || !equal(e.ours.answer, j.answer.answer)) {
-			e.ours = j.answer
+	if e.grants.Done(t.want) {
+		e.task = nil
+		if t.answer != nil && (e.ours == nil || !equal(e.ours.answer, t.answer.answer)) {
+			e.ours = t.answer
 			g.touch(e)
 		}
 		g.dropIfEmpty(c.uid)
 		return false, 0
 	}
-	j.version, j.at, j.decision = c.version(), now, g.decision
-	e.job = &j
+	t.version, t.at, t.decision = c.version(), now, g.decision
+	e.task = &t
 	if left := e.until.Sub(now); left > 0 {
 		return false, left
 	}
-	if !j.want.Stands && !j.want.Gone && e.pace != nil && e.pace.TokensAt(now) < 1 {
+	if !t.want.Stands && !t.want.Gone && e.pace != nil && e.pace.TokensAt(now) < 1 {
 		return false, answerInterval
 	}
 	return true, 0
-}
-
-// task is the next write of a worker.
-type task struct {
-	job
-	step protocol.Step
-	// on is the slice that was decided on.
-	on     *entry
-	record grantRecord
-	// sent is that of tracked before this write.
-	sent bool
 }
 
 // startWrites gives the slice to a worker, and reports whether there is something to write.
@@ -90,7 +86,7 @@ func (g *grantCache) startWrites(uid types.UID) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[uid]
-	if e == nil || e.job == nil || e.writing || g.term == "" || g.deciding || e.job.decision != g.decision {
+	if e == nil || e.task == nil || e.writing || g.term == "" || g.deciding || e.task.decision != g.decision {
 		return false // The present decision assumes what has to be written.
 	}
 	e.writing = true
@@ -103,7 +99,7 @@ func (g *grantCache) endWrites(uid types.UID) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e := g.byUID[uid]; e != nil {
-		e.writing, e.job = false, nil
+		e.writing, e.task = false, nil
 		g.touch(e)
 		g.dropIfEmpty(uid)
 	}
@@ -115,14 +111,16 @@ func (g *grantCache) next(uid types.UID) (t task, ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[uid]
-	if e == nil || e.job == nil || g.term == "" || !e.job.want.Gone && (e.gone() || e.slice.version() != e.job.version) {
+	if e == nil || e.task == nil || g.term == "" ||
+		!e.task.want.Gone && (e.gone() || e.slice.version() != e.task.version) {
 		return t, false
 	}
-	if time.Since(e.job.at) > maxDecisionAge {
+	if time.Since(e.task.at) > maxDecisionAge {
 		return t, false
 	}
-	t = task{job: *e.job, on: e.entry(), sent: e.sent}
-	if t.step = e.grants.Next(g.term, e.job.want); t.step.Action == protocol.Nothing {
+	t = *e.task
+	t.on, t.sent = e.entry(), e.sent
+	if t.step = e.grants.Next(g.term, e.task.want); t.step.Action == protocol.Nothing {
 		return t, false
 	}
 	t.record = e.record
@@ -179,7 +177,7 @@ func (g *grantCache) observeRecord(uid types.UID, r *grantRecord) {
 // answer now.
 func (g *grantCache) confirmAnswer(uid types.UID, t *task, result slice) (kept bool) {
 	g.change(uid, func(e *tracked) {
-		if moved := result.version() != t.job.version; !moved {
+		if moved := result.version() != t.version; !moved {
 			return
 		}
 		e.grants.AnswerWritten(t.want.Share)
@@ -188,8 +186,8 @@ func (g *grantCache) confirmAnswer(uid types.UID, t *task, result slice) (kept b
 		if g.record(result); e.slice.version() != result.version() {
 			return // Another client has changed it since.
 		}
-		if kept = equal(result.answer, t.answer.answer); kept && e.job != nil {
-			e.job.want.Stands, e.job.version, e.failed, e.until = true, result.version(), 0, time.Time{}
+		if kept = equal(result.answer, t.answer.answer); kept && e.task != nil {
+			e.task.want.Stands, e.task.version, e.failed, e.until = true, result.version(), 0, time.Time{}
 		}
 	})
 	return kept

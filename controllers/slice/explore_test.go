@@ -157,7 +157,7 @@ func (w *world) settle() {
 		decided := n.deciding
 		n.commit()
 		for i := range n.objects {
-			if n.leader.hasJob(n.objects[i].uid) {
+			if n.leader.hasTask(n.objects[i].uid) {
 				n.write(i)
 			}
 		}
@@ -271,7 +271,7 @@ func (w *world) key() uint64 {
 	for i := range w.objects {
 		if e := w.leader.cache.byUID[w.objects[i].uid]; e != nil {
 			k.add(reflect.ValueOf(e))
-			k.text(fmt.Sprint(e.slice.version(), e.job != nil && e.job.decision == w.leader.cache.decision))
+			k.text(fmt.Sprint(e.slice.version(), e.task != nil && e.task.decision == w.leader.cache.decision))
 		}
 	}
 	if w.deciding != nil {

@@ -115,8 +115,8 @@ func (l *leader) clone() *leader {
 	c.term, c.deciding, c.decision, c.byKey = l.cache.term, l.cache.deciding, l.cache.decision, maps.Clone(l.cache.byKey)
 	for uid, e := range l.cache.byUID {
 		n := *e
-		if n.view, n.pace = nil, nil; e.job != nil {
-			n.job = new(*e.job)
+		if n.view, n.pace = nil, nil; e.task != nil {
+			n.task = new(*e.task)
 		}
 		c.byUID[uid] = &n
 	}
@@ -188,9 +188,9 @@ func (l *leader) commit(w *world, d *decisions) {
 	w.process.commit(d)
 }
 
-func (l *leader) hasJob(uid types.UID) bool {
+func (l *leader) hasTask(uid types.UID) bool {
 	e := l.cache.byUID[uid]
-	return e != nil && e.job != nil && !e.writing
+	return e != nil && e.task != nil && !e.writing
 }
 
 func (l *leader) start(uid types.UID) bool { return l.cache.startWrites(uid) }

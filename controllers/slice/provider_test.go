@@ -382,7 +382,7 @@ func (w *world) leaderSteps(add func(func(*world), string, ...any)) {
 	}
 	for i := range w.objects {
 		o := &w.objects[i]
-		if w.leader.hasJob(o.uid) && w.deciding == nil {
+		if w.leader.hasTask(o.uid) && w.deciding == nil {
 			add(func(w *world) { w.write(i) }, "the leader begins to write %s", o.uid)
 		}
 		if o.seenVersion != o.version {

@@ -57,12 +57,12 @@ func (m *statusRenderer) render(c *entry, decided *grant.Answer) *rendered {
 		alike(&known.decided, decided) {
 		return known
 	}
-	said := &rendered{answer: m.status(c, decided), class: c.class, problems: c.problems, decided: *decided}
+	status := &rendered{answer: m.status(c, decided), class: c.class, problems: c.problems, decided: *decided}
 	if decided.Policy != nil { // Without a policy the status depends on more than these.
-		said.decided.Lines = slices.Clone(decided.Lines)
-		m.known[c.uid] = said
+		status.decided.Lines = slices.Clone(decided.Lines)
+		m.known[c.uid] = status
 	}
-	return said
+	return status
 }
 
 // alike reports whether two decisions are rendered alike.

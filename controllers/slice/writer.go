@@ -259,7 +259,7 @@ func (w *Writer) commit(a *decisions) {
 			if v.Mode == holding.Overtaken && !c.Settled {
 				w.decider.cache.confirmForeign(a.term, c)
 			}
-			w.assume(a, c, job{want: v.Want, consumer: a.Consumers[i]})
+			w.assume(a, c, task{want: v.Want, consumer: a.Consumers[i]})
 		}
 	}
 	w.events.tidy(a.entries)
@@ -276,11 +276,11 @@ func (w *Writer) commit(a *decisions) {
 // pending.
 func (w *Writer) enqueueAnswer(a *decisions, i int) {
 	c := a.entries[i]
-	said := w.renderer.render(c, &a.Answers[a.Verdicts[i].At])
-	if said.entry == c && !c.HoldsForPods() {
+	status := w.renderer.render(c, &a.Answers[a.Verdicts[i].At])
+	if status.entry == c && !c.HoldsForPods() {
 		return
 	}
-	g := said.answer
+	g := status.answer
 	g.at = a.Now
 	later := false
 	if left := c.keepStandingFor(&g.answer, a.Now); left > 0 {
@@ -288,7 +288,7 @@ func (w *Writer) enqueueAnswer(a *decisions, i int) {
 		g.answer, g.short, later = c.answer, c.ours.short, true
 	}
 	if w.enqueue(a, i, g, equal(g.answer, c.answer)) && !later {
-		said.entry = c
+		status.entry = c
 	}
 }
 
@@ -319,12 +319,12 @@ func (w *Writer) enqueue(a *decisions, i int, g decidedAnswer, stands bool) (don
 		want.Policy, want.Reclaim, want.Amounts = g.share.Policy, g.share.Reclaim, g.resources
 	}
 	g.share = want.Share
-	return w.assume(a, c, job{want: want, answer: &g, consumer: a.Consumers[i]})
+	return w.assume(a, c, task{want: want, answer: &g, consumer: a.Consumers[i]})
 }
 
-// assume books a job, and reports whether there is nothing to do.
-func (w *Writer) assume(a *decisions, c *entry, j job) (done bool) {
-	write, left := w.decider.cache.assume(a.term, c, j, a.Now)
+// assume books a task, and reports whether there is nothing to do.
+func (w *Writer) assume(a *decisions, c *entry, t task) (done bool) {
+	write, left := w.decider.cache.assume(a.term, c, t, a.Now)
 	if write {
 		w.planned = append(w.planned, sliceKey{c.namespace, string(c.uid)})
 	}
