@@ -25,7 +25,7 @@ const (
 	denied     verdict = "Denied"
 )
 
-// Types of conditions. resourcesCondition is that of the answer; all others are Liqo's.
+// Types of conditions. The answer is the one of resourcesCondition; all others are Liqo's.
 const (
 	authenticationCondition = "Authentication"
 	resourcesCondition      = "Resources"
@@ -44,6 +44,12 @@ type answer struct {
 	// such as a fraction of a byte, or more than was kept. It differs from every answer to be
 	// written. Such an amount is rounded up.
 	inexact bool
+
+	// class is the class in which this operator decided on the answer, at is the time of the decision, and
+	// short is set if the whole answer did not fit into the slice. Only an answer to be written has them.
+	class string
+	at    time.Time
+	short bool
 }
 
 // namedClass is a StorageClass, an IngressClass or a load balancer class.
@@ -52,14 +58,15 @@ type namedClass struct {
 	isDefault bool
 }
 
-// outline returns what decisions read of the answer.
+// outline returns the part of the answer that decisions read.
 func (a *answer) outline() holding.Answer {
 	return holding.Answer{
+		Class: a.class,
 		Given: a.verdict != unanswered, Accepted: a.verdict == accepted, Own: a.ours(), Amounts: a.resources,
 	}
 }
 
-// equal compares by meaning: an empty list is an absent one, and 1 cpu is 1000m.
+// equal compares what is in the status, by meaning: an empty list is an absent one, and 1 cpu is 1000m.
 func equal(a, b answer) bool {
 	return a.verdict == b.verdict && a.reason == b.reason && a.message == b.message && a.inexact == b.inexact &&
 		maps.Equal(a.resources, b.resources) &&
@@ -239,7 +246,7 @@ func (a answer) patchBeside(u *unstructured.Unstructured, conditions []any, alon
 // minimal returns the answer without everything that a slice can do without, for a slice that the
 // whole answer does not fit into: see kube.TooLarge.
 func (a answer) minimal() answer {
-	return answer{verdict: a.verdict, reason: a.reason, resources: a.resources}
+	return answer{verdict: a.verdict, reason: a.reason, resources: a.resources, class: a.class, at: a.at, short: true}
 }
 
 // bounded leaves out what exceeds maxAnswer, so that an answer reads back as it was written: the

@@ -16,15 +16,15 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 )
 
-// rememberedRemovals is for how many removed slices the cache still knows that they are gone.
+// rememberedRemovals is the number of removed slices that the cache remembers.
 const rememberedRemovals = 4096
 
 // grantCache holds the ResourceSlices and what each is granted. Every replica has one. A slice may
 // arrive from the watch, from a list or as the result of a write, in any order: the newest version
 // counts. The same holds for the records (the Grants).
 //
-// What a slice is granted is what protocol.Entry says, never what stands in the slice: others can
-// write that. The states of one slice's grant, in the words of the scheduler's cache:
+// protocol.Entry holds what a slice is granted. What stands in the slice does not count: others can
+// write it. The states of one slice's grant, in the words of the scheduler's cache:
 //
 //		          beginTerm            assume             startWrites, next
 //		unknown ------------> confirmed ------> assumed ---------------------> in flight
@@ -50,12 +50,12 @@ const rememberedRemovals = 4096
 type grantCache struct {
 	mu    sync.Mutex
 	byKey map[string]types.UID
-	byUID map[types.UID]*tracked
+	byUID map[types.UID]*trackedSlice
 	// removed has the versions at which slices were removed: an older state does not bring one
 	// back. They are strings by UID.
 	removed *lru.Cache
 	// sorted is nil when it has to be built again.
-	sorted []*entry
+	sorted []*sliceEntry
 	// term is empty while this process does not lead.
 	term string
 	// deciding is set while a decision is being made, and decision is the number of the last one.
@@ -65,65 +65,53 @@ type grantCache struct {
 	decision uint64
 }
 
-// tracked is what is known of one slice, and of one that is gone while its record is left.
-type tracked struct {
+// trackedSlice holds everything known of one slice. One that is gone is tracked as long as it has a record.
+type trackedSlice struct {
 	// slice is the newest known state; of a slice that is gone, what its record says.
 	slice slice
-	// removedAt is when the slice was found to be gone, by this process or by an earlier leader. It is zero
-	// for one that exists.
+	// removedAt is the time at which this process, or an earlier leader, found the slice gone. It is zero for
+	// one that exists.
 	removedAt time.Time
 	record    grantRecord
 	grants    protocol.Entry
-	// adopted is what stood in the slice when a term began without any record. It counts until it
-	// is on record.
+	// adopted holds the amounts that stood in the slice when a term began without any record. They count
+	// until they are on record.
 	adopted protocol.Share
-	// vouched is what was on record, or adopted, when the term began, and of each class that this term
-	// has answered in, what the last answer accepted. A record can hold more: a delayed write of an
-	// earlier leader may be made in this term. sent is set while the outcome of an answer is not known.
+	// vouched becomes holding.Slice.Vouched. sent is set while the outcome of an answer is not known.
 	vouched protocol.Shares
 	sent    bool
 	// ours is the last answer that a write of this term is known to have made.
-	ours *decidedAnswer
-	// task is what is assumed or in flight, nil for nothing. A worker has it while writing is set.
+	ours *answer
+	// task is assumed, or in flight, nil for nothing. A worker has it while writing is set.
 	task    *task
 	writing bool
 	// failed counts the failed writes since the last success; no write starts before until.
 	failed int
 	until  time.Time
-	// stuck is why no answer can be written to this version of the slice, however small.
+	// stuck says why no answer can be written to this version of the slice, however small.
 	stuck string
 	pace  *rate.Limiter
 	// view is the immutable entry, nil when it has to be built again.
-	view *entry
+	view *sliceEntry
 }
 
 // gone reports whether the slice does not exist any more.
-func (e *tracked) gone() bool { return !e.removedAt.IsZero() }
+func (e *trackedSlice) gone() bool { return !e.removedAt.IsZero() }
 
-// entry is a slice with what it is granted. It never changes.
-type entry struct {
+// sliceEntry is a slice with what it is granted. It never changes.
+type sliceEntry struct {
 	slice
-	// Slice is what a decision reads of it.
+	// Slice is the part that a decision reads.
 	holding.Slice
 	// holder is the consumer that the record names, empty without a record.
 	holder string
-	// ours is that of tracked.
-	ours *decidedAnswer
-}
-
-// decidedAnswer is an answer with the decision that it is from.
-type decidedAnswer struct {
-	answer
-	share protocol.Share
-	// at is when it was decided.
-	at time.Time
-	// short is set if the whole answer did not fit into the slice.
-	short bool
+	// ours is copied from trackedSlice.
+	ours *answer
 }
 
 func newGrantCache() *grantCache {
 	return &grantCache{
-		byKey: map[string]types.UID{}, byUID: map[types.UID]*tracked{}, removed: lru.New(rememberedRemovals),
+		byKey: map[string]types.UID{}, byUID: map[types.UID]*trackedSlice{}, removed: lru.New(rememberedRemovals),
 	}
 }
 
@@ -143,11 +131,11 @@ func (g *grantCache) record(s slice) bool {
 		if before := g.byUID[uid]; !protocol.Newer(s.version(), before.slice.version()) {
 			return false
 		}
-		g.leave(uid)
+		g.markGone(uid)
 	}
 	e := g.byUID[s.uid]
 	if e == nil {
-		e = &tracked{}
+		e = &trackedSlice{}
 		g.byUID[s.uid] = e
 	}
 	known := !e.gone() && e.slice.object != nil
@@ -162,7 +150,7 @@ func (g *grantCache) record(s slice) bool {
 }
 
 // touch marks an entry as changed.
-func (g *grantCache) touch(e *tracked) { e.view, g.sorted = nil, nil }
+func (g *grantCache) touch(e *trackedSlice) { e.view, g.sorted = nil, nil }
 
 // remove forgets a slice but keeps its record, and reports whether the slice was known. Another
 // slice of the same name stays.
@@ -173,12 +161,12 @@ func (g *grantCache) remove(s slice) bool {
 	if g.byKey[s.key] != s.uid {
 		return false
 	}
-	g.leave(s.uid)
+	g.markGone(s.uid)
 	return true
 }
 
-// leave marks a slice as gone.
-func (g *grantCache) leave(uid types.UID) {
+// markGone marks a slice as gone.
+func (g *grantCache) markGone(uid types.UID) {
 	e := g.byUID[uid]
 	delete(g.byKey, e.slice.key)
 	e.removedAt, e.ours = time.Now(), nil
@@ -198,7 +186,7 @@ func (g *grantCache) removeAll() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for _, uid := range g.byKey {
-		g.leave(uid)
+		g.markGone(uid)
 	}
 }
 
@@ -215,10 +203,10 @@ func (g *grantCache) setRecord(r grantRecord) bool {
 }
 
 // entryOf returns the tracked slice of a record, a new one that is gone if the slice is not known.
-func (g *grantCache) entryOf(r grantRecord) *tracked {
+func (g *grantCache) entryOf(r grantRecord) *trackedSlice {
 	e := g.byUID[r.uid]
 	if e == nil {
-		e = &tracked{slice: r.slice(), removedAt: time.Now()}
+		e = &trackedSlice{slice: r.slice(), removedAt: time.Now()}
 		g.byUID[r.uid] = e
 	}
 	if e.gone() {
@@ -244,39 +232,39 @@ func (g *grantCache) removeRecord(r grantRecord) bool {
 }
 
 // list returns the slices by key. The caller must not change what they refer to.
-func (g *grantCache) list() []*entry {
+func (g *grantCache) list() []*sliceEntry {
 	all, _ := g.entries()
 	return all
 }
 
 // entries returns all slices by key, also those that are gone, and the term, empty for none. The
 // caller must not change them.
-func (g *grantCache) entries() ([]*entry, string) {
+func (g *grantCache) entries() ([]*sliceEntry, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.snapshot()
 }
 
-func (g *grantCache) snapshot() ([]*entry, string) {
+func (g *grantCache) snapshot() ([]*sliceEntry, string) {
 	if g.sorted == nil {
-		g.sorted = make([]*entry, 0, len(g.byUID))
+		g.sorted = make([]*sliceEntry, 0, len(g.byUID))
 		for _, e := range g.byUID {
 			if e.view == nil {
-				e.view = e.entry()
+				e.view = e.newEntry()
 				if g.term == "" { // A replica that does not lead goes by the records.
 					e.view.Vouched = e.view.Holds
 				}
 			}
 			g.sorted = append(g.sorted, e.view)
 		}
-		slices.SortFunc(g.sorted, func(x, y *entry) int { return x.Compare(&y.Slice) })
+		slices.SortFunc(g.sorted, func(x, y *sliceEntry) int { return x.Compare(&y.Slice) })
 	}
 	return g.sorted, g.term
 }
 
 // beginDecision is entries for a caller that decides on all slices: no worker starts until it calls
 // endDecision.
-func (g *grantCache) beginDecision() ([]*entry, string) {
+func (g *grantCache) beginDecision() ([]*sliceEntry, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deciding = g.term != ""
@@ -291,7 +279,7 @@ func (g *grantCache) endDecision() {
 	g.deciding = false
 }
 
-func (e *tracked) entry() *entry {
+func (e *trackedSlice) newEntry() *sliceEntry {
 	holds := e.grants.OnRecord()
 	if e.writing { // The decision is about to be on record.
 		holds = e.grants.Holds()
@@ -300,15 +288,14 @@ func (e *tracked) entry() *entry {
 		holds = holds.Add(e.adopted)
 	}
 	s := &e.slice
-	c := &entry{slice: *s, ours: e.ours, Slice: holding.Slice{
+	c := &sliceEntry{slice: *s, ours: e.ours, Slice: holding.Slice{
 		Key: s.key, UID: string(s.uid), Created: s.created, Class: s.class, Request: s.request, Labels: s.labels,
 		Invalid: len(s.problems) > 0, Deleting: s.deleting, Answer: s.answer.outline(), RemovedAt: e.removedAt,
 		Vouched: e.vouched, Sent: e.sent, Writing: e.writing, Stuck: e.stuck != "",
 	}}
 	c.SetHolds(holds, &e.grants)
 	if e.ours != nil {
-		ours := e.ours.outline()
-		ours.Class, c.Ours = e.ours.share.Class, &ours
+		c.Ours = new(e.ours.outline())
 	}
 	if c.Recorded || len(c.Holds) > 0 {
 		c.holder = e.record.consumer
@@ -368,12 +355,12 @@ func (g *grantCache) endTerm() {
 	g.term, g.sorted, g.deciding = "", nil, false
 }
 
-func (e *tracked) forgetTerm() {
-	*e = tracked{slice: e.slice, removedAt: e.removedAt, record: e.record, grants: e.grants}
+func (e *trackedSlice) forgetTerm() {
+	*e = trackedSlice{slice: e.slice, removedAt: e.removedAt, record: e.record, grants: e.grants}
 }
 
-// forgetGone deletes from a map by UID what it has of slices that are not among all.
-func forgetGone[T any](register map[types.UID]T, all []*entry) {
+// forgetGone deletes from a map by UID the slices that are not among all.
+func forgetGone[T any](register map[types.UID]T, all []*sliceEntry) {
 	there := make(map[types.UID]struct{}, len(all))
 	for i := range all {
 		there[all[i].uid] = struct{}{}

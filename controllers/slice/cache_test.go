@@ -17,16 +17,17 @@ import (
 )
 
 // grantOfCPU returns an answer that grants this much cpu, in milli.
-func grantOfCPU(amount int64) decidedAnswer {
-	amounts := capacity.Amounts{"cpu": amount}
-	return decidedAnswer{
-		answer: answer{verdict: accepted, reason: "ProfferGranted", resources: amounts},
-		share:  protocol.Share{Class: "gold", Policy: "standard", Amounts: amounts},
-	}
+func grantOfCPU(amount int64) answer {
+	return answer{verdict: accepted, reason: "ProfferGranted", resources: capacity.Amounts{"cpu": amount}, class: "gold"}
 }
 
-// holding sets the status of a slice to an answer.
-func answering(g decidedAnswer) func(*authv1beta1.ResourceSlice) {
+// shareOfCPU returns what grantOfCPU grants.
+func shareOfCPU(amount int64) protocol.Share {
+	return protocol.Share{Class: "gold", Policy: "standard", Amounts: capacity.Amounts{"cpu": amount}}
+}
+
+// answering sets the status of a slice to an answer.
+func answering(g answer) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions, authv1beta1.ResourceSliceCondition{
 			Type: "Resources", Status: authv1beta1.ResourceSliceConditionStatus(g.verdict), Reason: g.reason, Message: g.message,
@@ -47,7 +48,7 @@ func aBook(t *testing.T) *grantCache {
 	return b
 }
 
-func only(t *testing.T, b *grantCache) *entry {
+func onlySlice(t *testing.T, b *grantCache) *sliceEntry {
 	t.Helper()
 	all := b.list()
 	if len(all) != 1 {
@@ -57,17 +58,17 @@ func only(t *testing.T, b *grantCache) *entry {
 }
 
 // decided plans this answer for the only slice, and reports whether a write is needed.
-func decided(t *testing.T, b *grantCache, g decidedAnswer) (write bool) {
+func decided(t *testing.T, b *grantCache, g answer) (write bool) {
 	t.Helper()
-	c := only(t, b)
-	write, _ = b.assume("term", c, task{want: protocol.Want{Share: g.share, Stands: equal(g.answer, c.answer)}, answer: &g, consumer: "rome"}, time.Now())
+	c := onlySlice(t, b)
+	write, _ = b.assume("term", c, task{want: protocol.Want{Share: shareOfCPU(g.resources["cpu"]), Stands: equal(g, c.answer)}, answer: &g, consumer: "rome"}, time.Now())
 	return write
 }
 
 // counts checks how much cpu counts as granted.
 func counts(t *testing.T, b *grantCache, want int64) {
 	t.Helper()
-	if got := only(t, b).Holds.In("gold").Amounts["cpu"]; got != want {
+	if got := onlySlice(t, b).Holds.In("gold").Amounts["cpu"]; got != want {
 		t.Errorf("%d counts as granted, want %d", got, want)
 	}
 }
@@ -75,7 +76,7 @@ func counts(t *testing.T, b *grantCache, want int64) {
 // recordOf returns the record of the slice with this much cpu, like a list of records has it.
 func recordOf(version int, cpu int64) grantRecord {
 	r := grantRecord{uid: "a", namespace: metav1.NamespaceDefault, name: "s", consumer: "rome", since: time.Unix(1, 0), version: fmt.Sprint(version)}
-	r.Present, r.Term = grantOfCPU(cpu).share, "before/1"
+	r.Present, r.Term = shareOfCPU(cpu), "before/1"
 	return r
 }
 
@@ -101,7 +102,7 @@ func TestAGrantCountsFromBeforeItIsWrittenUntilALowerOneIsOnRecord(t *testing.T)
 	decided(t, b, grantOfCPU(4000))
 	version := writeAll(t, b, "a", 20)
 	counts(t, b, 4000)
-	if c := only(t, b); c.Writing || c.tampered() || !c.Recorded || c.holder != "rome" || !c.Settled {
+	if c := onlySlice(t, b); c.Writing || c.tampered() || !c.Recorded || c.holder != "rome" || !c.Settled {
 		t.Errorf("after the writes: %+v", c)
 	}
 	if !decided(t, b, grantOfCPU(1000)) {
@@ -149,7 +150,7 @@ func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
 		"another consumer":            {func(s *authv1beta1.ResourceSlice) { s.Labels = nil; s.Spec.ConsumerClusterID = nil }},
 		"more than was ever granted":  {answering(grantOfCPU(999_000))},
 		"less than is on the record":  {answering(grantOfCPU(1))},
-		"a denial":                    {answering(decidedAnswer{answer: answer{verdict: denied}})},
+		"a denial":                    {answering(answer{verdict: denied})},
 		"another class":               {class("theirs")},
 		"what another leader granted": {answering(grantOfCPU(4000))},
 	} {
@@ -157,7 +158,7 @@ func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
 			b := newGrantCache()
 			b.beginTerm("term", []slice{known(t, "s", "a", 20, with...)}, []grantRecord{recordOf(15, 4000)}, nobody)
 			counts(t, b, 4000)
-			if c := only(t, b); c.holder != "rome" {
+			if c := onlySlice(t, b); c.holder != "rome" {
 				t.Errorf("the holder is %q, want rome", c.holder)
 			}
 		})
@@ -168,7 +169,7 @@ func TestARecordOfASliceThatIsGoneCounts(t *testing.T) {
 	b := newGrantCache()
 	b.beginTerm("term", nil, []grantRecord{recordOf(15, 4000)}, nobody)
 	counts(t, b, 4000)
-	if c := only(t, b); !c.Gone() || c.key != "default/s" {
+	if c := onlySlice(t, b); !c.Gone() || c.key != "default/s" {
 		t.Errorf("%+v", c)
 	}
 	// A new slice of the same name does not inherit the record.
@@ -212,13 +213,13 @@ func TestNoAnswerIsAdoptedInAClassThatNoPolicyCanHave(t *testing.T) {
 
 func TestNothingIsPlannedOnWhatIsNotTheNewest(t *testing.T) {
 	b := aBook(t)
-	old := only(t, b)
+	old := onlySlice(t, b)
 	b.set(known(t, "s", "a", 11))
-	j := task{want: protocol.Want{Share: grantOfCPU(1).share}, answer: new(decidedAnswer), consumer: "rome"}
+	j := task{want: protocol.Want{Share: shareOfCPU(1)}, answer: &answer{}, consumer: "rome"}
 	if write, _ := b.assume("term", old, j, time.Now()); write {
 		t.Error("assume accepted a version that is not the newest")
 	}
-	now := only(t, b)
+	now := onlySlice(t, b)
 	for _, term := range []string{"another", ""} {
 		if write, _ := b.assume(term, now, j, time.Now()); write {
 			t.Errorf("assume accepted term %q", term)
@@ -286,12 +287,12 @@ func TestTamperingIsWhatCameAfterOurs(t *testing.T) {
 	decided(t, b, grantOfCPU(4000))
 	version := writeAll(t, b, "a", 20)
 	b.set(known(t, "s", "a", version+1, answering(grantOfCPU(999_000))))
-	if !only(t, b).tampered() {
+	if !onlySlice(t, b).tampered() {
 		t.Error("a change of our answer is not seen as tampering")
 	}
 	counts(t, b, 4000)
 	b.set(known(t, "s", "a", version+2, answering(grantOfCPU(4000))))
-	if only(t, b).tampered() {
+	if onlySlice(t, b).tampered() {
 		t.Error("our own answer is seen as tampering")
 	}
 }
@@ -312,7 +313,7 @@ func TestWhatSomebodyWritesOverAnAnswerBringsNoEarlierOneBack(t *testing.T) {
 	b.set(known(t, "s", "a", version+2, answering(grantOfCPU(999_000))))
 	b.confirmAnswer("a", &lower, known(t, "s", "a", version+1, answering(grantOfCPU(1000))))
 	b.endWrites("a")
-	c := only(t, b)
+	c := onlySlice(t, b)
 	if got := c.Standing(c.Holds.In("gold")).Amounts["cpu"]; got != 1000 || !c.tampered() {
 		t.Errorf("standing answer %d, tampered %v; want 1000 and true", got, c.tampered())
 	}

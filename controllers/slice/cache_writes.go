@@ -9,9 +9,8 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 )
 
-// maxDecisionAge is how old a decision may be when its answer is written. The write of the record
-// may have taken long, and a tenant may have been cordoned meanwhile. An older decision is made
-// again.
+// maxDecisionAge is the maximum age of a decision whose answer is written. The write of the record may
+// have taken long, and a tenant may have been cordoned meanwhile. An older decision is made again.
 const maxDecisionAge = time.Second
 
 // The rate of answers to one slice: answerBurst immediately, then one per answerInterval. Only the
@@ -25,19 +24,19 @@ const (
 type task struct {
 	want protocol.Want
 	// answer is nil if only the record is written.
-	answer   *decidedAnswer
+	answer   *answer
 	consumer string
-	// version is that of the slice that was decided on. at is when that was, and decision its
+	// version is the version of the slice that was decided on, at the time of the decision, and decision its
 	// number.
 	version  string
 	at       time.Time
 	decision uint64
 
-	// step is the next write, of record if it is that of the record; on is the slice that was decided on.
+	// step is the next write, record the record to write, and on the slice before the write.
 	step   protocol.Step
-	on     *entry
+	on     *sliceEntry
 	record grantRecord
-	// sent is that of tracked before this write.
+	// sent is trackedSlice.sent before this write.
 	sent bool
 }
 
@@ -45,7 +44,7 @@ type task struct {
 // something to write now, or after which wait. It does nothing if the term is over, if a newer state
 // of the slice is known, or if a worker had the slice when the decision began: it may have written
 // since, although the slice has the same version. Another decision follows then.
-func (g *grantCache) assume(term string, c *entry, t task, now time.Time) (write bool, wait time.Duration) {
+func (g *grantCache) assume(term string, c *sliceEntry, t task, now time.Time) (write bool, wait time.Duration) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[c.uid]
@@ -63,7 +62,7 @@ func (g *grantCache) assume(term string, c *entry, t task, now time.Time) (write
 	}
 	if e.grants.Done(t.want) {
 		e.task = nil
-		if t.answer != nil && (e.ours == nil || !equal(e.ours.answer, t.answer.answer)) {
+		if t.answer != nil && (e.ours == nil || !equal(*e.ours, *t.answer)) {
 			e.ours = t.answer
 			g.touch(e)
 		}
@@ -119,7 +118,7 @@ func (g *grantCache) next(uid types.UID) (t task, ok bool) {
 		return t, false
 	}
 	t = *e.task
-	t.on, t.sent = e.entry(), e.sent
+	t.on, t.sent = e.newEntry(), e.sent
 	if t.step = e.grants.Next(g.term, e.task.want); t.step.Action == protocol.Nothing {
 		return t, false
 	}
@@ -142,7 +141,7 @@ func (g *grantCache) next(uid types.UID) (t task, ok bool) {
 
 // confirmRecord takes the record that was written.
 func (g *grantCache) confirmRecord(uid types.UID, r grantRecord) {
-	g.change(uid, func(e *tracked) {
+	g.change(uid, func(e *trackedSlice) {
 		e.record, e.failed = r, 0
 		e.grants.RecordWritten(r.version)
 	})
@@ -150,12 +149,12 @@ func (g *grantCache) confirmRecord(uid types.UID, r grantRecord) {
 
 // forgetRecord drops the last write of the record: the API server has refused it.
 func (g *grantCache) forgetRecord(uid types.UID) {
-	g.change(uid, func(e *tracked) { e.grants.RecordRefused() })
+	g.change(uid, func(e *trackedSlice) { e.grants.RecordRefused() })
 }
 
 // confirmDelete takes the deletion of the record that was asked for.
 func (g *grantCache) confirmDelete(uid types.UID) {
-	g.change(uid, func(e *tracked) {
+	g.change(uid, func(e *trackedSlice) {
 		e.vouched = nil
 		e.grants.RecordDeleted()
 	})
@@ -163,7 +162,7 @@ func (g *grantCache) confirmDelete(uid types.UID) {
 
 // observeRecord takes what was read from the API server, nil for no record.
 func (g *grantCache) observeRecord(uid types.UID, r *grantRecord) {
-	g.change(uid, func(e *tracked) {
+	g.change(uid, func(e *trackedSlice) {
 		if r == nil {
 			e.grants.RecordSeen(nil, "")
 			return
@@ -176,7 +175,7 @@ func (g *grantCache) observeRecord(uid types.UID, r *grantRecord) {
 // confirmAnswer takes the result of writing an answer, and reports whether the slice holds the
 // answer now.
 func (g *grantCache) confirmAnswer(uid types.UID, t *task, result slice) (kept bool) {
-	g.change(uid, func(e *tracked) {
+	g.change(uid, func(e *trackedSlice) {
 		if moved := result.version() != t.version; !moved {
 			return
 		}
@@ -186,7 +185,7 @@ func (g *grantCache) confirmAnswer(uid types.UID, t *task, result slice) (kept b
 		if g.record(result); e.slice.version() != result.version() {
 			return // Another client has changed it since.
 		}
-		if kept = equal(result.answer, t.answer.answer); kept && e.task != nil {
+		if kept = equal(result.answer, *t.answer); kept && e.task != nil {
 			e.task.want.Stands, e.task.version, e.failed, e.until = true, result.version(), 0, time.Time{}
 		}
 	})
@@ -195,7 +194,7 @@ func (g *grantCache) confirmAnswer(uid types.UID, t *task, result slice) (kept b
 
 // fail delays the next write of a slice, and returns for how long.
 func (g *grantCache) fail(uid types.UID, wait func(failed int) time.Duration) (left time.Duration) {
-	g.change(uid, func(e *tracked) {
+	g.change(uid, func(e *trackedSlice) {
 		e.failed++
 		left = wait(e.failed)
 		e.until = time.Now().Add(left)
@@ -206,14 +205,14 @@ func (g *grantCache) fail(uid types.UID, wait func(failed int) time.Duration) (l
 // giveUp records why this version of the slice cannot be written. The write was certainly not made:
 // what stood before is the most that the slice can have accepted until it changes.
 func (g *grantCache) giveUp(uid types.UID, t *task, why string) {
-	g.change(uid, func(e *tracked) {
+	g.change(uid, func(e *trackedSlice) {
 		e.stuck, e.sent = why, t.sent
-		c := e.entry()
+		c := e.newEntry()
 		e.grants.AnswerWritten(c.MayStand(c.Holds.In(c.class)))
 	})
 }
 
-func (g *grantCache) change(uid types.UID, by func(*tracked)) {
+func (g *grantCache) change(uid types.UID, by func(*trackedSlice)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if e := g.byUID[uid]; e != nil {
@@ -224,7 +223,7 @@ func (g *grantCache) change(uid types.UID, by func(*tracked)) {
 
 // confirmForeign records that another controller has answered the slice in a class that is not
 // ours: no answer of ours can stand any more.
-func (g *grantCache) confirmForeign(term string, c *entry) {
+func (g *grantCache) confirmForeign(term string, c *sliceEntry) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	e := g.byUID[c.uid]

@@ -28,7 +28,7 @@ import (
 // types.
 type Clients struct {
 	dynamic.Interface
-	// slices is for ResourceSlices, of which the dynamic client would read everything.
+	// slices reads ResourceSlices, and keeps less of them than the dynamic client would.
 	slices *sliceClient
 }
 
@@ -55,7 +55,7 @@ func (c *Clients) sliceStream() toolscache.ListerWatcher {
 // consumer fills it with: see decodeSlice. So is the memory that reading takes.
 type sliceClient struct{ api rest.Interface }
 
-// path returns the path of all slices, of those in a namespace, or of what the names select in it.
+// path returns the path of all slices, of all in a namespace, or of one and its subresource in it.
 func (c *sliceClient) path(namespace string, names ...string) string {
 	all := []string{"/apis", liqo.ResourceSlices.Group, liqo.ResourceSlices.Version}
 	if namespace != "" {
@@ -71,7 +71,7 @@ func (c *sliceClient) get(ctx context.Context, o metav1.ListOptions) (io.ReadClo
 		Stream(ctx)
 }
 
-// list returns the slices, as far as they are kept.
+// list returns the slices as decodeSlice keeps them.
 func (c *sliceClient) list(ctx context.Context, o metav1.ListOptions) (_ *unstructured.UnstructuredList, err error) {
 	body, err := c.get(ctx, o)
 	if err != nil {
@@ -117,8 +117,8 @@ func (c *sliceClient) each(ctx context.Context, visit func(slice)) error {
 	return err
 }
 
-// patchStatus applies a JSON patch to the status of a slice, and returns the result, as far as it
-// is kept.
+// patchStatus applies a JSON patch to the status of a slice, and returns the result as decodeSlice
+// keeps it.
 func (c *sliceClient) patchStatus(
 	ctx context.Context, namespace, name string, patch []byte,
 ) (_ *unstructured.Unstructured, err error) {
@@ -183,7 +183,7 @@ func readSlices(from io.Reader) (*unstructured.UnstructuredList, error) {
 	return all, err
 }
 
-// maxListMetadata bounds the metadata of a list, of which a continue token is the largest part.
+// maxListMetadata bounds the metadata of a list. Its largest part is a continue token.
 const maxListMetadata = 16 << 10
 
 // sliceEvents decodes the events of a watch of slices.

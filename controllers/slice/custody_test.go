@@ -73,7 +73,7 @@ func (m *moving) observe(uid types.UID) {
 	if a := e.slice.answer; a.verdict == accepted {
 		q := quota{cpu: a.resources["cpu"], ours: a.ours(), in: m.quotas[uid].in}
 		if e.ours != nil && q.ours && e.ours.verdict == accepted {
-			q.in = e.ours.share.Class
+			q.in = e.ours.class
 		}
 		m.quotas[uid] = q
 	}

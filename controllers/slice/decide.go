@@ -23,9 +23,9 @@ const (
 	// messageInterval is the minimum time between two writes to a slice that differ only in the
 	// message: what remains of a pool changes often.
 	messageInterval = 10 * time.Second
-	// wholeInterval is how long a whole answer that did not fit into the slice is not tried again.
+	// wholeInterval is the time after which a whole answer that did not fit into the slice is tried again.
 	wholeInterval = 5 * time.Minute
-	// clockSkew is by how much the clocks of the API server and of this process may differ.
+	// clockSkew is the largest difference between the clocks of the API server and of this process.
 	clockSkew = time.Minute
 )
 
@@ -34,17 +34,17 @@ func (a *answer) ours() bool {
 	return len(a.resources) <= maxAnswered && a.verdict != unanswered && strings.HasPrefix(a.reason, reasonPrefix)
 }
 
-// decisions are what one evaluation decided on all slices. They implement table.SliceDecisions.
+// decisions holds the decisions of one evaluation on all slices. It implements table.SliceDecisions.
 type decisions struct {
 	*holding.Decision
-	// term is that of this process, empty while it does not lead.
+	// term is the term of this process, empty while it does not lead.
 	term string
 	// entries and gates are in the order of the slices of the decision.
-	entries []*entry
+	entries []*sliceEntry
 	gates   []gateState
-	// grants is what counts as granted, by class and consumer ID.
+	// grants holds the amounts that count as granted, by class and consumer ID.
 	grants map[string]map[string]capacity.Amounts
-	// byPolicy is the same by the deciding policy.
+	// byPolicy holds them by the policy that decides.
 	byPolicy map[string]table.PolicyGrants
 }
 
@@ -95,7 +95,7 @@ func decidedBy(
 }
 
 // asDecidedOn returns the entries with the classes in which they are decided on.
-func asDecidedOn(entries []*entry, decided []*holding.Slice) []*entry {
+func asDecidedOn(entries []*sliceEntry, decided []*holding.Slice) []*sliceEntry {
 	own := false
 	for i, s := range decided {
 		if s.MovedTo == "" {

@@ -12,15 +12,15 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// The bounds of what is kept of a ResourceSlice. A consumer may fill its slices up to the limit of
+// The bounds of the part of a ResourceSlice that is kept. A consumer may fill its slices up to the limit of
 // the API server. A watch, a list and the response to a write all keep no more than this.
 const (
-	// maxConditions is how many conditions are kept besides those that decisions depend on.
+	// maxConditions is the number of conditions that are kept besides the ones that decisions depend on.
 	maxConditions = 8
 	// maxCondition bounds the reason, the message and fields of a later Liqo of one condition, in
 	// bytes, together.
 	maxCondition = 4096
-	// maxConditionFields is how many fields of a condition are kept.
+	// maxConditionFields is the number of fields of a condition that are kept.
 	maxConditionFields = 16
 	// maxAnswer bounds an answer: the sum of its keys and values in bytes, plus entryCost for each
 	// entry of a map and classCost for each element of a list, which is about what these take in
@@ -28,7 +28,7 @@ const (
 	maxAnswer = 96 << 10
 	entryCost = 64
 	classCost = 256
-	// maxClassFields is how many fields of an entry of a list are kept.
+	// maxClassFields is the number of fields of an entry of a list that are kept.
 	maxClassFields = 4
 	// maxName bounds a resource name. The longest valid one has 317 bytes.
 	maxName = 320
@@ -45,9 +45,9 @@ var keptLabels = []string{liqo.ReplicatedLabel, liqo.OriginIDLabel, liqo.RemoteC
 // such field.
 const keptKey = "proffer.dev/kept"
 
-// kept is what was left out of a slice when it was decoded.
+// kept says what was left out of a slice when it was decoded.
 type kept struct {
-	// requested is how many resources the spec asks for.
+	// requested is the number of resources that the spec asks for.
 	requested int64
 	// answerCut and conditionsCut are set if only a part of the answer, or of the conditions, was
 	// kept.
@@ -68,7 +68,7 @@ func keptOf(u *unstructured.Unstructured) kept {
 type sliceDecoder struct {
 	*jsonstream.Reader
 	kept
-	// answerLeft is how much more of the answer may be kept.
+	// answerLeft is the size of the part of the answer that may still be kept.
 	answerLeft int
 }
 
@@ -94,7 +94,7 @@ func decodeSlice(r *jsonstream.Reader) (*unstructured.Unstructured, error) {
 	return &unstructured.Unstructured{Object: object}, err
 }
 
-// fields reads an object, of which field keeps what it needs. Any other value is kept if it is
+// fields reads an object by calling field for each of its fields. Any other value is kept if it is
 // small.
 func (d *sliceDecoder) fields(field func(into map[string]any, key string) error) (any, error) {
 	kind, err := d.Kind()

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -39,23 +38,21 @@ const (
 // eventWriter emits one Event for each change of a slice, for the admins of this cluster.
 type eventWriter struct {
 	emitter kube.EventEmitter
-	// reported is the last note about each slice that is not answered. Only the goroutine that
-	// evaluates uses it.
-	reported map[types.UID]*unansweredNote
-}
-
-// unansweredNote is the last Event about a slice that is not answered, empty once it is answered.
-type unansweredNote struct {
-	text string
-	pace *rate.Limiter
+	// reported has the last note about each slice that is not answered, and paces limits these notes.
+	// Only the goroutine that evaluates uses both.
+	reported map[types.UID]string
+	paces    paces
 }
 
 func newEvents(recorder events.EventRecorder) *eventWriter {
-	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionAnswer), reported: map[types.UID]*unansweredNote{}}
+	return &eventWriter{
+		emitter: kube.NewEventEmitter(recorder, actionAnswer), reported: map[types.UID]string{},
+		paces: newPaces(eventInterval, eventBurst),
+	}
 }
 
 // answered emits the Event for an answer that was written. The entry is the slice before the write.
-func (w *eventWriter) answered(c *entry, g *decidedAnswer) {
+func (w *eventWriter) answered(c *sliceEntry, g *answer) {
 	switch {
 	case c.tampered():
 		w.emit(c, corev1.EventTypeWarning, eventRestored,
@@ -64,7 +61,7 @@ func (w *eventWriter) answered(c *entry, g *decidedAnswer) {
 	case c.ours == nil && c.answer.verdict != unanswered && !strings.HasPrefix(c.answer.reason, reasonPrefix):
 		w.emit(c, corev1.EventTypeNormal, strings.TrimPrefix(g.reason, reasonPrefix),
 			"Replaced the answer of another controller: "+g.message)
-	case !onlyMessage(g.answer, c.answer):
+	case !onlyMessage(*g, c.answer):
 		w.change(c, g)
 	}
 	stay := slices.Concat(dropped(c.answer.nodeLabels, g.nodeLabels), dropped(c.answer.nodeSelector, g.nodeSelector))
@@ -75,7 +72,7 @@ func (w *eventWriter) answered(c *entry, g *decidedAnswer) {
 	}
 }
 
-func (w *eventWriter) change(c *entry, g *decidedAnswer) {
+func (w *eventWriter) change(c *sliceEntry, g *answer) {
 	kind, note := corev1.EventTypeNormal, g.message
 	if changes := capacity.Changes(c.answer.resources, g.resources); c.answer.verdict == accepted && changes != "" {
 		note = changes + ": " + note
@@ -92,9 +89,9 @@ func (w *eventWriter) change(c *entry, g *decidedAnswer) {
 	w.emit(c, kind, strings.TrimPrefix(g.reason, reasonPrefix), note)
 }
 
-// shut emits once why a slice is not answered, if an admin has to do something about it. Crowded is
-// set for one that waits for a place on a list without room for it.
-func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool, now time.Time) {
+// reportUnanswered emits one Event that says why a slice is not answered, if an admin has to do something
+// about it. Crowded is set for one that waits for a place on a list without room for it.
+func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, crowded bool, now time.Time) {
 	var reason, note string
 	switch {
 	case gate == wrongNamespace && c.originOK, gate == noTenant, gate == manyTenants:
@@ -115,47 +112,41 @@ func (w *eventWriter) shut(c *entry, gate gateState, served, crowded bool, now t
 		note = fmt.Sprintf("No ResourcePolicy serves the class %s: create one, unless another controller answers this class",
 			visible.Class(c.class))
 	}
-	last := w.reported[c.uid]
 	switch {
-	case last == nil && note == "", last != nil && last.text == note:
-		return
-	case last == nil:
-		last = &unansweredNote{pace: rate.NewLimiter(rate.Every(eventInterval), eventBurst)}
-		w.reported[c.uid] = last
-	}
-	if note == "" {
-		last.text = ""
-	} else if last.pace.AllowN(now, 1) {
-		last.text = note
+	case w.reported[c.uid] == note:
+	case note == "":
+		delete(w.reported, c.uid)
+	case w.paces.allow(c.uid, now):
+		w.reported[c.uid] = note
 		w.emit(c, corev1.EventTypeWarning, reason, note)
 	}
 }
 
-// unwritable is for a slice that no answer can be written to.
-func (w *eventWriter) unwritable(c *entry, err error) {
+// unwritable reports a slice that no answer can be written to.
+func (w *eventWriter) unwritable(c *sliceEntry, err error) {
 	w.emit(c, corev1.EventTypeWarning, eventUnwritable,
 		"The API server refuses every answer to the slice, so its grant cannot be taken back: "+err.Error())
 }
 
-// unrecorded is for a slice whose Grant the API server refuses.
-func (w *eventWriter) unrecorded(c *entry, err error) {
+// unrecorded reports a slice whose Grant the API server refuses.
+func (w *eventWriter) unrecorded(c *sliceEntry, err error) {
 	w.emit(c, corev1.EventTypeWarning, eventUnrecorded,
 		"The slice is granted nothing more, because the API server refuses its Grant: "+err.Error())
 }
 
-// altered is for a slice that does not keep what is written to it.
-func (w *eventWriter) altered(c *entry) {
+// altered reports a slice that does not keep what is written to it.
+func (w *eventWriter) altered(c *sliceEntry) {
 	w.emit(c, corev1.EventTypeWarning, eventAltered, errAltered.Error())
 }
 
-// tidy forgets what was reported about slices that are gone.
-func (w *eventWriter) tidy(all []*entry) {
+// forgetGone forgets the notes about slices that are gone.
+func (w *eventWriter) forgetGone(all []*sliceEntry) {
 	if len(w.reported) > 0 {
 		forgetGone(w.reported, all)
 	}
 }
 
-func (w *eventWriter) emit(c *entry, kind, reason, note string) {
+func (w *eventWriter) emit(c *sliceEntry, kind, reason, note string) {
 	w.emitter.Emit(c.object, kind, reason, note)
 }
 

@@ -17,7 +17,7 @@ func TestAConsumerCausesFewEventsByWritingClassAfterClass(t *testing.T) {
 	write := func(class string) {
 		s := known(t, "s", "a", 10)
 		s.class = class
-		w.shut((&tracked{slice: s}).entry(), active, false, false, now)
+		w.reportUnanswered((&trackedSlice{slice: s}).newEntry(), active, false, false, now)
 	}
 	expect := func(want ...string) {
 		t.Helper()
@@ -37,7 +37,7 @@ func TestAConsumerCausesFewEventsByWritingClassAfterClass(t *testing.T) {
 	}
 	for i := range 100 {
 		write(fmt.Sprint("class-", i))
-		w.shut(&entry{slice: known(t, "s", "a", 10)}, active, true, false, now) // It is answered meanwhile.
+		w.reportUnanswered(&sliceEntry{slice: known(t, "s", "a", 10)}, active, true, false, now) // It is answered meanwhile.
 	}
 	expect("class-0", "class-1", "class-2", "class-3", "class-4")
 	now = now.Add(eventInterval)

@@ -10,7 +10,7 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 )
 
-// gateState is whether a ResourceSlice is answered now and, if not, why.
+// gateState says whether a ResourceSlice is answered now and, if not, why.
 type gateState int
 
 // An active slice is answered. While a slice is cordoned, nothing new is accepted. In any other
@@ -28,7 +28,7 @@ const (
 	active
 )
 
-// gate returns what a decision depends on.
+// gate returns the state for a decision.
 func (s gateState) gate() holding.Gate {
 	switch s {
 	case active:
@@ -104,7 +104,7 @@ func gate(s *slice, owner string, tenants []tenantState) gateState {
 	return own.condition
 }
 
-// gates hold what the gates of slices depend on.
+// gates holds the objects that the gates of slices depend on.
 type gates struct {
 	// owners maps namespaces to the consumers whose tenant namespaces they are, empty for none.
 	owners  *kube.ObjectCache[string]
@@ -116,7 +116,7 @@ func newGates() *gates {
 }
 
 // decide returns the state of each slice in the list, in its order.
-func (g *gates) decide(owners map[string]string, list []*entry) []gateState {
+func (g *gates) decide(owners map[string]string, list []*sliceEntry) []gateState {
 	tenants := map[string][]tenantState{}
 	for _, t := range g.tenants.All() {
 		tenants[t.namespace] = append(tenants[t.namespace], t)
@@ -134,7 +134,7 @@ func (g *gates) decide(owners map[string]string, list []*entry) []gateState {
 	return out
 }
 
-// tenantState is what a Tenant says about its consumer's slices.
+// tenantState holds the fields of a Tenant that the gates of its consumer's slices depend on.
 type tenantState struct {
 	namespace, consumer string
 	// condition is active, cordoned or drained.

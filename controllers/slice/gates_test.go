@@ -98,7 +98,7 @@ func TestEveryGateHoldsBackWhatItIsFor(t *testing.T) {
 		}
 		elsewhere := aTenant(t, "rome", func(t *authv1beta1.Tenant) { t.Namespace = "elsewhere" })
 		g.tenants.Set(elsewhere)
-		got := g.decide(g.owners.All(), []*entry{{slice: parseSlice(kubetest.Unstructured(t, kubetest.Slice("s", tc.slice)))}})
+		got := g.decide(g.owners.All(), []*sliceEntry{{slice: parseSlice(kubetest.Unstructured(t, kubetest.Slice("s", tc.slice)))}})
 		if len(got) != 1 || got[0] != tc.want {
 			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
 		}

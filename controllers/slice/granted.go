@@ -81,7 +81,7 @@ func whyInFormerClass(c *holding.Slice) string {
 		visible.Class(c.MovedTo), c.Class)
 }
 
-// unanswered is what a slice asks for that there is no decision on. It is granted nothing new.
+// unanswered returns the request of a slice without a decision. It is granted nothing new.
 func (a *decisions) unanswered(i int) grant.Slice {
 	c := a.Slices[i]
 	return grant.Slice{

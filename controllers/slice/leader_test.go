@@ -184,7 +184,7 @@ func (l *leader) decide(w *world) *decisions {
 
 func (l *leader) commit(w *world, d *decisions) {
 	w.process.decider.cache = l.cache
-	w.process.renderer = newStatusRenderer()
+	w.process.renderer = &statusRenderer{}
 	w.process.commit(d)
 }
 

@@ -24,7 +24,7 @@ import (
 const (
 	// maxClusterID bounds the cluster IDs read from objects, in bytes.
 	maxClusterID = 253
-	// maxProblems is how many problems of a request a message lists.
+	// maxProblems is the number of problems of a request that a message lists.
 	maxProblems = 3
 )
 
@@ -35,7 +35,7 @@ var (
 	smallestBytes = resource.MustParse("1Mi")
 )
 
-// slice is what a ResourceSlice of a consumer says. Trust only what the API server itself sets: the
+// slice holds the fields of a ResourceSlice of a consumer. Trust only what the API server itself sets: the
 // spec is the consumer's own, and up to Liqo v1.2.0 the consumer can write the status too.
 type slice struct {
 	key             string // namespace/name
@@ -46,7 +46,7 @@ type slice struct {
 	// consumer is empty until Liqo has filled it in.
 	consumer string
 	class    string
-	// labels are those of the object. Only filters of policies read them.
+	// labels are the labels of the object. Only filters of policies read them.
 	labels map[string]string
 	// request is in the units of the ledger, rounded up. What has a problem is left out.
 	request capacity.Amounts
@@ -58,7 +58,7 @@ type slice struct {
 	authenticated bool
 	answer        answer
 	deleting      bool
-	// object is what was read, as far as a write of its status needs it. It must not be changed.
+	// object holds the fields that a write of its status needs. It must not be changed.
 	object *unstructured.Unstructured
 }
 

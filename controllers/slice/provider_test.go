@@ -494,7 +494,7 @@ func (w *world) answered(o *object, r *request) {
 	if fell := min(o.quota.amount, o.ask); keeps && o.quota.class == o.class && now.amount < fell {
 		w.accuse("%s falls from %d to %d and asks for %d", o.uid, o.quota.amount, now.amount, o.ask)
 	}
-	if o.status = r.answer.answer; o.status.verdict == accepted {
+	if o.status = *r.answer; o.status.verdict == accepted {
 		o.quota = now
 	}
 	o.version++

@@ -20,15 +20,15 @@ import (
 // maxGrantName leaves room for the UID in the name of a Grant.
 const maxGrantName = 200
 
-// grantRecord is what a Grant says.
+// grantRecord holds the fields of a Grant.
 type grantRecord struct {
 	protocol.Record
-	// uid, namespace and name are those of the slice.
+	// uid, namespace and name identify the slice.
 	uid             types.UID
 	namespace, name string
 	consumer        string
 	since           time.Time
-	// written is when the API server last stored it, zero if that is unknown.
+	// written is the time at which the API server last stored it, zero if that is unknown.
 	written time.Time
 	// object is the UID of the Grant, version its resourceVersion.
 	object  types.UID
@@ -53,8 +53,8 @@ func parseGrant(g *v1alpha1.Grant) grantRecord {
 	return r
 }
 
-// goneSince returns by when the slice of a released record was certainly gone, given when this process
-// found that out: no later than the record was written, by a clock that may differ from this one.
+// goneSince returns the time by which the slice of a released record was certainly gone: no later than
+// the record was written, by a clock that may differ from this one, and no later than this process found out.
 func (r *grantRecord) goneSince(found time.Time) time.Time {
 	if by := r.written.Add(clockSkew); r.Released && !r.written.IsZero() && by.Before(found) {
 		return by
@@ -82,7 +82,7 @@ func reclaimText(r offer.Reclaim) v1alpha1.Reclaim {
 	return v1alpha1.ReclaimUnused
 }
 
-// slice returns what the record knows of a slice that is gone.
+// slice returns the fields that the record has of a slice that is gone.
 func (r *grantRecord) slice() slice {
 	return slice{
 		key: toolscache.NewObjectName(r.namespace, r.name).String(), namespace: r.namespace, name: r.name,

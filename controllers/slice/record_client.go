@@ -11,7 +11,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// grantPage is how many Grants are listed at a time.
+// grantPage is the number of Grants that are listed at a time.
 const grantPage = 500
 
 // grantClient reads and writes Grants in the API server itself, not in a cache.

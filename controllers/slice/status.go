@@ -6,87 +6,69 @@ import (
 	"strconv"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
-	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/visible"
 )
 
-// statusRenderer renders decisions as the status of a ResourceSlice. Most decisions repeat the
-// previous one, so it remembers what it rendered for each slice. It is for the goroutine that
-// evaluates.
+// statusRenderer renders decisions as the statuses of ResourceSlices. Most decisions repeat the previous ones, so it
+// keeps the answers of the last round. It is for the goroutine that evaluates.
 type statusRenderer struct {
-	// storage are all the StorageClasses that there are.
+	// storage lists all StorageClasses.
 	storage []namedClass
-	known   map[types.UID]*rendered
+	// round holds the decisions of this round. In the order of their slices, answers holds what was rendered, nil
+	// for nothing, and current is set where nothing had to be written.
+	round   *decisions
+	answers []*answer
+	current []bool
 }
 
-// rendered is the status rendered for a decision.
-type rendered struct {
-	answer decidedAnswer
-	// class, problems and decided are what it was rendered from. The lines of decided are a copy:
-	// those of the decision share their memory with very many others.
-	class    string
-	problems []string
-	decided  grant.Answer
-	// entry is the state of the slice in which nothing had to be written.
-	entry *entry
-}
-
-func newStatusRenderer() *statusRenderer { return &statusRenderer{known: map[types.UID]*rendered{}} }
-
-// begin is called before a round of decisions.
-func (m *statusRenderer) begin(all []*entry, storage []namedClass) {
-	if !slices.Equal(m.storage, storage) {
-		m.storage = storage
-		clear(m.known)
+// begin starts a round. Where nothing has changed that an answer depends on, it is that of the last round.
+func (m *statusRenderer) begin(a *decisions, storage []namedClass) {
+	last := *m
+	m.storage, m.round = storage, a
+	m.answers, m.current = make([]*answer, len(a.entries)), make([]bool, len(a.entries))
+	if last.round == nil || !slices.Equal(last.storage, storage) {
+		return
 	}
-	if len(m.known) > len(all) { // Some are gone.
-		forgetGone(m.known, all)
+	k := 0 // The slices of both rounds are in the same order.
+	for i, c := range a.entries {
+		for k < len(last.answers) && last.round.Slices[k].Compare(a.Slices[i]) < 0 {
+			k++
+		}
+		if k < len(last.answers) && last.answers[k] != nil && last.round.entries[k].uid == c.uid &&
+			renderedAlike(last.round, k, a, i) {
+			m.answers[i], m.current[i] = last.answers[k], last.current[k] && last.round.entries[k] == c
+		}
 	}
 }
 
-// render returns the status for a slice, the remembered one if nothing it depends on has changed.
-func (m *statusRenderer) render(c *entry, decided *grant.Answer) *rendered {
-	known := m.known[c.uid]
-	if known != nil && known.class == c.class && slices.Equal(known.problems, c.problems) &&
-		alike(&known.decided, decided) {
-		return known
+// render returns the answer for the slice at an index.
+func (m *statusRenderer) render(i int) answer {
+	if m.answers[i] == nil {
+		m.answers[i] = new(m.status(m.round.entries[i], &m.round.Answers[m.round.Verdicts[i].At]))
 	}
-	status := &rendered{answer: m.status(c, decided), class: c.class, problems: c.problems, decided: *decided}
-	if decided.Policy != nil { // Without a policy the status depends on more than these.
-		status.decided.Lines = slices.Clone(decided.Lines)
-		m.known[c.uid] = status
-	}
-	return status
+	return *m.answers[i]
 }
 
-// alike reports whether two decisions are rendered alike.
-func alike(a, b *grant.Answer) bool {
+// renderedAlike reports whether two decisions on one slice have the same answer. Without a policy an answer depends
+// on more than what is compared.
+func renderedAlike(last *decisions, k int, now *decisions, i int) bool {
+	before, c := last.entries[k], now.entries[i]
+	if now.Verdicts[i].At < 0 || before.class != c.class || !slices.Equal(before.problems, c.problems) {
+		return false
+	}
+	a, b := &last.Answers[last.Verdicts[k].At], &now.Answers[now.Verdicts[i].At]
 	return a.Verdict == b.Verdict && a.Invalid == b.Invalid && a.Frozen == b.Frozen && a.Ruling == b.Ruling &&
 		a.Policy != nil && b.Policy != nil && a.Policy.Name == b.Policy.Name && a.Policy.Version == b.Policy.Version &&
 		slices.Equal(a.Lines, b.Lines)
 }
 
 // status renders a decision.
-func (m *statusRenderer) status(c *entry, decided *grant.Answer) decidedAnswer {
-	g := decidedAnswer{
-		answer: answer{
-			verdict: denied, reason: reasonPrefix + decided.Reason(),
-			message: explained(c, decided),
-		},
-		share: protocol.Share{Class: c.class},
-	}
-	if decided.Policy != nil {
-		g.share.Policy, g.share.Reclaim = decided.Policy.Name, decided.Policy.Reclaim
-	} else {
-		held := c.Holds.In(c.class)
-		g.share.Policy, g.share.Reclaim = held.Policy, held.Reclaim
-	}
+func (m *statusRenderer) status(c *sliceEntry, decided *grant.Answer) answer {
+	g := answer{class: c.class, verdict: denied, reason: reasonPrefix + decided.Reason(), message: explained(c, decided)}
 	if decided.Verdict != grant.Accept {
 		return g
 	}
@@ -107,12 +89,11 @@ func (m *statusRenderer) status(c *entry, decided *grant.Answer) decidedAnswer {
 	}
 	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
 	g.nodeLabels, g.nodeSelector = nodeLabels(decided.Policy), with.NodeSelector
-	g.answer = g.bounded()
-	return g
+	return g.bounded()
 }
 
 // explained returns the message of an answer. It repeats what the consumer wrote.
-func explained(c *entry, decided *grant.Answer) string {
+func explained(c *sliceEntry, decided *grant.Answer) string {
 	return kube.Shorten(visible.Escape(decided.Explain(strings.Join(c.problems, "; ")), ""), kube.MaxMessage)
 }
 

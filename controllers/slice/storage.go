@@ -22,7 +22,7 @@ type storageClass struct {
 	name string
 	// created is in seconds of Unix time.
 	created int64
-	// marked is set if the class is marked as the default, of which there can be several.
+	// marked is set if the class is marked as the default. Several can be.
 	marked bool
 	// virtual marks Liqo's own class, whose volumes are on other clusters.
 	virtual bool

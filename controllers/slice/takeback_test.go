@@ -99,7 +99,7 @@ func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	cache := w.decider.cache
 	w.decideBy(goldOf(8000))
 	version := writeAll(t, cache, "a", 20)
-	if got := only(t, cache).answer.resources["cpu"]; got != 1000 {
+	if got := onlySlice(t, cache).answer.resources["cpu"]; got != 1000 {
 		t.Fatalf("%d is granted, want 1000", got)
 	}
 	// The slice asks for more. Once that is on record, the consumer removes the answer and the
@@ -333,7 +333,7 @@ func (l *leaving) wanted(uid types.UID) int64 {
 	return taskOf(l.t, l.decider.cache, uid).want.Amounts["cpu"]
 }
 
-func entryOf(t *testing.T, cache *grantCache, uid types.UID) *entry {
+func entryOf(t *testing.T, cache *grantCache, uid types.UID) *sliceEntry {
 	t.Helper()
 	for _, e := range cache.list() {
 		if e.uid == uid {

@@ -32,9 +32,9 @@ type Decider struct {
 	cache   *grantCache
 	gates   *gates
 	storage *kube.ObjectCache[storageClass]
-	// grace knows which grants are left alone for a while.
+	// grace says which grants are left alone for a while.
 	grace holding.Grace
-	// watches keep all of it up to date but the Tenants.
+	// watches keep everything up to date but the Tenants.
 	watches kube.CRDInformers
 }
 
@@ -60,7 +60,7 @@ func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
 	return d
 }
 
-// Informers keep all of it up to date but the Tenants.
+// Informers returns the informers that keep everything up to date but the Tenants.
 func (d *Decider) Informers() kube.CRDInformers { return d.watches }
 
 // Tenants is the handler for Liqo's Tenants, which others watch too.
@@ -71,45 +71,37 @@ func (d *Decider) Tenants() kube.Handler { return d.gates.tenants }
 const (
 	newsBurst    = 20
 	newsInterval = 100 * time.Millisecond
-	// maxNewsPaces bounds the namespaces with a rate of their own; the least recently used is
-	// forgotten.
-	maxNewsPaces = 16384
 )
 
-// sliceHandler brings ResourceSlices to the cache. It wakes by itself: a consumer that keeps
+// sliceHandler keeps ResourceSlices in the cache. It wakes by itself: a consumer that keeps
 // changing its slices must not set the pace of all decisions.
 type sliceHandler struct {
 	cache       *grantCache
 	wake, later func()
-	// paces has a limiter for each namespace.
-	paces *lru.Cache
+	// paces limits the changes of each namespace.
+	paces paces
 }
 
 func newSliceHandler(cache *grantCache, wake, later func()) sliceHandler {
-	return sliceHandler{cache: cache, wake: wake, later: later, paces: lru.New(maxNewsPaces)}
+	return sliceHandler{cache: cache, wake: wake, later: later, paces: newPaces(newsInterval, newsBurst)}
 }
 
 func (h sliceHandler) Set(u *unstructured.Unstructured) bool {
-	return h.news(u, h.cache.set(parseSlice(u)))
+	return h.wakeFor(u, h.cache.set(parseSlice(u)))
 }
 
 func (h sliceHandler) Remove(u *unstructured.Unstructured) bool {
-	return h.news(u, h.cache.remove(parseSlice(u)))
+	return h.wakeFor(u, h.cache.remove(parseSlice(u)))
 }
 
 func (h sliceHandler) RemoveAll() { h.cache.removeAll() }
 
-// news wakes for a change, and reports false so that the informer does not wake again.
-func (h sliceHandler) news(u *unstructured.Unstructured, changed bool) bool {
+// wakeFor wakes for a change, and reports false so that the informer does not wake again.
+func (h sliceHandler) wakeFor(u *unstructured.Unstructured, changed bool) bool {
 	if !changed {
 		return false
 	}
-	pace, known := h.paces.Get(u.GetNamespace())
-	if !known {
-		pace = rate.NewLimiter(rate.Every(newsInterval), newsBurst)
-		h.paces.Add(u.GetNamespace(), pace)
-	}
-	if pace.(*rate.Limiter).Allow() {
+	if h.paces.allow(u.GetNamespace(), time.Now()) {
 		h.wake()
 	} else {
 		h.later()
@@ -117,7 +109,29 @@ func (h sliceHandler) news(u *unstructured.Unstructured, changed bool) bool {
 	return false
 }
 
-// Resources returns the sorted names with those of everything granted added. It is the same list if
+// maxPaces bounds the keys with a rate of their own; the least recently used key is forgotten.
+const maxPaces = 16384
+
+// paces limits a rate for each of many keys.
+type paces struct {
+	every    time.Duration
+	burst    int
+	limiters *lru.Cache
+}
+
+// newPaces allows a burst immediately for each key, and one more in each interval.
+func newPaces(every time.Duration, burst int) paces { return paces{every, burst, lru.New(maxPaces)} }
+
+func (p *paces) allow(key any, now time.Time) bool {
+	limiter, known := p.limiters.Get(key)
+	if !known {
+		limiter = rate.NewLimiter(rate.Every(p.every), p.burst)
+		p.limiters.Add(key, limiter)
+	}
+	return limiter.(*rate.Limiter).AllowN(now, 1)
+}
+
+// Resources returns the sorted names with the resources that are granted added. It is the same list if
 // none is new.
 func (d *Decider) Resources(names []string) []string {
 	all := names

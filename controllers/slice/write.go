@@ -117,11 +117,11 @@ func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
 // writeAnswer writes the answer.
 func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	c, g := t.on, t.answer
-	result, err := w.update(ctx, c, g.answer.patch, t.want.Stands)
+	result, err := w.update(ctx, c, g.patch, t.want.Stands)
 	if err != nil && (kube.TooLarge(err) || apierrors.IsInvalid(err)) {
-		smaller := g.answer.minimal()
+		smaller := g.minimal()
 		if result, err = w.update(ctx, c, smaller.patchAlone, t.want.Stands || equal(smaller, c.answer)); err == nil {
-			g.answer, g.short = smaller, true
+			*g = smaller
 		}
 	}
 	switch {
@@ -144,7 +144,7 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 		return false
 	}
 	if kept := w.decider.cache.confirmAnswer(uid, t, result); !kept {
-		if result.version() == t.version || !equal(result.answer, g.answer) {
+		if result.version() == t.version || !equal(result.answer, *g) {
 			w.metrics.writes.WithLabelValues("altered").Inc()
 			w.events.altered(c)
 			w.retry(ctx, uid, t, errAltered)
@@ -166,14 +166,14 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	return true
 }
 
-// errAltered is for a write whose result differs from what was written.
+// errAltered reports a write whose result differs from the answer.
 var errAltered = errors.New("the API server stores a different status than the operator writes: " +
 	"a webhook changes it, or the CRD of ResourceSlice drops a field")
 
 // update writes a patch to the version of the slice that was decided on. With touch, the slice gets a
 // new version although it already holds the answer.
 func (w *Writer) update(
-	ctx context.Context, c *entry, patchOf func(*unstructured.Unstructured, time.Time) ([]byte, error), touch bool,
+	ctx context.Context, c *sliceEntry, patchOf func(*unstructured.Unstructured, time.Time) ([]byte, error), touch bool,
 ) (slice, error) {
 	object, now := c.object, time.Now()
 	if touch {

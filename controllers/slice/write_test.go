@@ -16,7 +16,7 @@ func TestWritesThatFailAreLoggedAtABoundedRate(t *testing.T) {
 			lines++
 		}
 	}, funcr.Options{})
-	failed := task{on: only(t, w.decider.cache)}
+	failed := task{on: onlySlice(t, w.decider.cache)}
 	for range 1000 {
 		w.retry(t.Context(), "a", &failed, errAltered)
 	}

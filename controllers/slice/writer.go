@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	// writers is how many slices are written concurrently.
+	// writers is the number of slices that are written concurrently.
 	writers = 8
 	// writeTimeout bounds one write. It is no longer than the time before another replica can
 	// replace a leader that is cut off.
@@ -63,9 +63,9 @@ type Writer struct {
 	log                logr.Logger
 	// queue has the slices to write in the present term.
 	queue atomic.Pointer[workqueue.Typed[sliceKey]]
-	// placements is that of AwaitPlacement.
+	// placements is the list of AwaitPlacement, nil for none.
 	placements Placements
-	// planned are the slices that the present decision writes. Only commit uses it.
+	// planned lists the slices that the present decision writes. Only commit uses it.
 	planned []sliceKey
 }
 
@@ -126,7 +126,7 @@ func newWriter(
 	return &Writer{
 		client: client, grants: grants, decider: decider, holding: holding,
 		wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
-		renderer: newStatusRenderer(), events: events, metrics: newWriteMetrics(),
+		renderer: &statusRenderer{}, events: events, metrics: newWriteMetrics(),
 		records: restores.Pacer("Grant", log), restored: rate.Sometimes{Interval: restoredNotice},
 		failures: rate.Sometimes{First: failureBurst, Interval: failureNotice}, log: log,
 	}
@@ -237,16 +237,17 @@ func (w *Writer) Commit(s *table.Snapshot) {
 
 func (w *Writer) commit(a *decisions) {
 	if a.term == "" {
+		*w.renderer = statusRenderer{}
 		return
 	}
 	if a.Again > 0 {
 		w.delayed.After(a.Again)
 	}
-	w.renderer.begin(a.entries, w.decider.storageClasses())
+	w.renderer.begin(a, w.decider.storageClasses())
 	for i, c := range a.entries {
 		v := &a.Verdicts[i]
 		waits := v.Mode == holding.WriteAnswer && w.awaitsPlacement(a, i)
-		w.events.shut(c, a.gates[i], v.Served, waits && w.placements.Full(a.Consumers[i]), a.Now)
+		w.events.reportUnanswered(c, a.gates[i], v.Served, waits && w.placements.Full(a.Consumers[i]), a.Now)
 		switch v.Mode {
 		case holding.Leave:
 		case holding.WriteAnswer:
@@ -262,7 +263,7 @@ func (w *Writer) commit(a *decisions) {
 			w.assume(a, c, task{want: v.Want, consumer: a.Consumers[i]})
 		}
 	}
-	w.events.tidy(a.entries)
+	w.events.forgetGone(a.entries)
 	// Workers start only now: see grantCache.beginDecision.
 	w.decider.cache.endDecision()
 	queue := w.queue.Load()
@@ -276,20 +277,19 @@ func (w *Writer) commit(a *decisions) {
 // pending.
 func (w *Writer) enqueueAnswer(a *decisions, i int) {
 	c := a.entries[i]
-	status := w.renderer.render(c, &a.Answers[a.Verdicts[i].At])
-	if status.entry == c && !c.HoldsForPods() {
+	if w.renderer.current[i] && !c.HoldsForPods() {
 		return
 	}
-	g := status.answer
+	g := w.renderer.render(i)
 	g.at = a.Now
 	later := false
-	if left := c.keepStandingFor(&g.answer, a.Now); left > 0 {
+	if left := c.keepStandingFor(&g, a.Now); left > 0 {
 		w.delayed.After(left)
-		g.answer, g.short, later = c.answer, c.ours.short, true
+		later, g = true, c.standing(&g)
+		g.short = c.ours.short
 	}
-	if w.enqueue(a, i, g, equal(g.answer, c.answer)) && !later {
-		status.entry = c
-	}
+	done := w.enqueue(a, i, g, equal(g, c.answer))
+	w.renderer.current[i] = done && !later
 }
 
 // enqueueReclaim schedules lowering the grant of a slice that is granted nothing more to what was decided,
@@ -306,24 +306,22 @@ func (w *Writer) enqueueReclaim(a *decisions, i int) {
 	}
 	stands := c.answer.verdict == accepted && !c.answer.inexact && given.Same(answered)
 	if stands {
-		g.answer = c.answer
+		g = c.standing(&g)
 	}
 	w.enqueue(a, i, g, stands)
 }
 
 // enqueue assumes an answer and schedules its write. It reports whether there is nothing to do.
-func (w *Writer) enqueue(a *decisions, i int, g decidedAnswer, stands bool) (done bool) {
-	c, want := a.entries[i], a.Verdicts[i].Want
-	want.Share, want.Stands = protocol.Share{Class: c.class}, stands
-	if g.verdict == accepted {
-		want.Policy, want.Reclaim, want.Amounts = g.share.Policy, g.share.Reclaim, g.resources
+func (w *Writer) enqueue(a *decisions, i int, g answer, stands bool) (done bool) {
+	want := a.Verdicts[i].Want
+	if want.Stands = stands; g.verdict == accepted {
+		want.Amounts = g.resources
 	}
-	g.share = want.Share
-	return w.assume(a, c, task{want: want, answer: &g, consumer: a.Consumers[i]})
+	return w.assume(a, a.entries[i], task{want: want, answer: &g, consumer: a.Consumers[i]})
 }
 
 // assume books a task, and reports whether there is nothing to do.
-func (w *Writer) assume(a *decisions, c *entry, t task) (done bool) {
+func (w *Writer) assume(a *decisions, c *sliceEntry, t task) (done bool) {
 	write, left := w.decider.cache.assume(a.term, c, t, a.Now)
 	if write {
 		w.planned = append(w.planned, sliceKey{c.namespace, string(c.uid)})
@@ -336,8 +334,8 @@ func (w *Writer) assume(a *decisions, c *entry, t task) (done bool) {
 
 // keepStandingFor returns how long the slice keeps the answer of ours that stands although the
 // decided one says more: both grant the same.
-func (c *entry) keepStandingFor(decided *answer, now time.Time) time.Duration {
-	if c.ours == nil || !equal(c.ours.answer, c.answer) || equal(*decided, c.answer) {
+func (c *sliceEntry) keepStandingFor(decided *answer, now time.Time) time.Duration {
+	if c.ours == nil || c.tampered() || equal(*decided, c.answer) {
 		return 0
 	}
 	since := now.Sub(c.ours.at)
@@ -351,4 +349,11 @@ func (c *entry) keepStandingFor(decided *answer, now time.Time) time.Duration {
 }
 
 // tampered reports whether another client has changed the answer of this process.
-func (c *entry) tampered() bool { return c.ours != nil && !equal(c.ours.answer, c.answer) }
+func (c *sliceEntry) tampered() bool { return c.ours != nil && !equal(*c.ours, c.answer) }
+
+// standing returns the answer that stands in the slice, as one of the same decision as another.
+func (c *sliceEntry) standing(decided *answer) answer {
+	a := c.answer
+	a.class, a.at = decided.class, decided.at
+	return a
+}

@@ -12,7 +12,7 @@ import (
 // grants and its pods' requests.
 type account struct {
 	pools []poolAccount
-	// all are the commitments of all pools, each once.
+	// all lists the commitments of all pools, each once.
 	all []*commitments
 	// width is the number of columns.
 	width int
@@ -162,7 +162,7 @@ func (a *account) holder(c *commitments, consumer string) *holder {
 	return h
 }
 
-// share returns what a group's consumer has of its pool, nil for noPool.
+// share returns the part of its pool that a group's consumer has, nil for noPool.
 func (a *account) share(g *group) *poolShare {
 	pool, consumer := g.poolIndex(), g.consumer
 	if pool == noPool {
@@ -209,7 +209,7 @@ func (s *poolShare) headroomToGrant(c int, reclaim offer.Reclaim) int64 {
 	return headroom
 }
 
-// present is the part of the pool that may be newly granted to the consumer.
+// present returns the part of the pool that may be newly granted to the consumer.
 func (s *poolShare) present() capacity.Row {
 	if s.withheld == nil {
 		return s.pool.Present

@@ -74,18 +74,18 @@ type allocation struct {
 
 type groupKey struct{ class, consumer string }
 
-// group is the slices of one consumer in one class.
+// group holds the slices of one consumer in one class.
 type group struct {
 	groupKey
 	// terms is nil if no policy decides.
 	terms *offer.ConsumerTerms
-	// offered are the steps of terms by column, nil for a resource that is not offered.
+	// offered holds the steps of terms by column, nil for a resource that is not offered.
 	offered []*offer.Step
 	share   *poolShare
 	// withheld, by column, is the part of the pool that the consumer gives itself and is not granted.
 	// It is nil for nothing.
 	withheld capacity.Row
-	// granted is the sum of what counts as granted to the slices so far.
+	// granted sums the amounts that count as granted to the slices so far.
 	granted capacity.Row
 	// unclaimedUse is the use of the consumer's pods, less the part that floors have covered so far. It
 	// is nil for a consumer without pods. unclaimedAlive is the part of it that is not on nodes that
@@ -122,10 +122,10 @@ func (g *group) poolIndex() int {
 type sliceState struct {
 	*Slice
 	group *group
-	// lines are the resources with something to report, sorted; states has one for each line.
+	// lines has the resources with something to report, sorted; states has one for each line.
 	lines  []Line
 	states []lineState
-	// ruling and why are the answer of the policy's filters to the request.
+	// ruling and why hold the answer of the policy's filters to the request.
 	ruling offer.Ruling
 	why    string
 	// alsoCharged lists the consumer's holders in other pools that the slice is charged to as well: its
@@ -150,7 +150,7 @@ type lineState struct {
 const (
 	// noColumn is the column of a resource that no row has.
 	noColumn = -1
-	// noPool is the pool index of what is granted from no pool.
+	// noPool is the pool index of grants from no pool.
 	noPool = -1
 )
 
@@ -198,15 +198,7 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 	for _, g := range a.groups {
 		a.prepare(g)
 	}
-	for i := range a.slices {
-		if s := &a.slices[i]; s.moved() && (s.Pinned || s.group.terms == nil) {
-			for _, former := range a.formerCommitments(a.account, s) {
-				if !s.group.share.charges(former) {
-					s.alsoCharged = append(s.alsoCharged, a.account.holder(former, s.Consumer))
-				}
-			}
-		}
-	}
+	a.setAlsoCharged()
 	slices.SortFunc(a.byAge, func(x, y *sliceState) int {
 		if order := cmp.Compare(x.Created, y.Created); order != 0 {
 			return order
@@ -214,6 +206,21 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 		return cmp.Compare(x.Key, y.Key)
 	})
 	return a
+}
+
+// setAlsoCharged sets the holders in former pools of slices whose grants stay there.
+func (a *allocation) setAlsoCharged() {
+	for i := range a.slices {
+		s := &a.slices[i]
+		if !s.moved() || !s.Pinned && s.group.terms != nil {
+			continue
+		}
+		for _, former := range a.formerCommitments(a.account, s) {
+			if !s.group.share.charges(former) {
+				s.alsoCharged = append(s.alsoCharged, a.account.holder(former, s.Consumer))
+			}
+		}
+	}
 }
 
 // newAccount returns a new account of all pools.

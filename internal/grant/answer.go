@@ -50,7 +50,7 @@ func (s *sliceState) finish(l *lineState) {
 	}
 }
 
-// missing returns what a slice lacks to run pods.
+// missing returns the resources that a slice lacks to run pods.
 func (a *allocation) missing(s *sliceState) []Missing {
 	var out []Missing
 	for _, name := range []string{capacity.CPU, capacity.Memory, capacity.Pods} {

@@ -10,7 +10,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
-// Reasons are the machine-readable reasons of an answer.
+// The machine-readable reasons of an answer.
 const (
 	// ReasonGranted: everything asked for is granted.
 	ReasonGranted = "Granted"
@@ -108,7 +108,7 @@ func (a *Answer) Explain(problem string) string {
 
 func (a *Answer) filtered() bool { return a.Ruling != offer.Admitted }
 
-// refusal returns what the consumer is told of a request that a filter does not admit.
+// refusal returns the message to the consumer about a request that a filter does not admit.
 func (a *Answer) refusal() string {
 	if a.Ruling == offer.Undecided {
 		return fmt.Sprintf("policy %s has not decided about this request yet", a.policy())
@@ -116,7 +116,7 @@ func (a *Answer) refusal() string {
 	return cmp.Or(a.Policy.Slices.FilterMessage, fmt.Sprintf("policy %s refuses this request", a.policy()))
 }
 
-// Because is Explain for the admins of the provider, with what a filter says of its answer.
+// Because returns Explain for the admins of the provider, with the explanation of a filter.
 func (a *Answer) Because(problem string) string {
 	if a.Why == "" {
 		return a.Explain(problem)
@@ -136,7 +136,7 @@ func (a *Answer) asks() bool {
 	return slices.ContainsFunc(a.Lines, func(l Line) bool { return l.Asked > 0 && !l.Default })
 }
 
-// inFull is for a slice that is granted everything asked for.
+// inFull describes the answer to a slice that is granted everything asked for.
 func (a *Answer) inFull() string {
 	if a.asks() {
 		return "granted in full by policy " + a.policy()
@@ -144,8 +144,8 @@ func (a *Answer) inFull() string {
 	return "granted the defaults of policy " + a.policy()
 }
 
-// lacks returns what to ask for so that the slice can run pods, and what the policy does not offer of
-// that. It is empty if nothing is missing but what the clauses explain.
+// lacks says what to ask for so that the slice can run pods, and which of it the policy does not offer.
+// It is empty if nothing is missing but what the clauses explain.
 func (a *Answer) lacks() string {
 	var lacking, write, never []string
 	for _, m := range a.Missing {
@@ -173,7 +173,7 @@ func (a *Answer) lacks() string {
 	return text
 }
 
-// clauses returns, for each resource that is not granted in full, why not; and the number of
+// clauses returns the reason for each resource that is not granted in full, and the number of
 // further resources for which there is no room.
 func (a *Answer) clauses() (clauses []string, more int) {
 	for _, l := range a.Lines {
@@ -193,20 +193,20 @@ func (a *Answer) clauses() (clauses []string, more int) {
 		case a.Verdict == Deny && l.Bound == Awaited:
 			clauses = append(clauses, fmt.Sprintf("%s %s, but others have not given it back yet", asked, by))
 		case a.Verdict == Deny:
-			clauses = append(clauses, fmt.Sprintf("%s %s, but %s", asked, by, l.why(a.policy(), q)))
+			clauses = append(clauses, fmt.Sprintf("%s %s, but %s", asked, by, l.explainBound(a.policy(), q)))
 		case l.Bound == ByFilter:
 			clauses = append(clauses, fmt.Sprintf("%s of %s", q(l.Granted), asked))
 		case l.Default:
-			clauses = append(clauses, fmt.Sprintf("%s of %s %s: %s", q(l.Granted), asked, by, l.why(a.policy(), q)))
+			clauses = append(clauses, fmt.Sprintf("%s of %s %s: %s", q(l.Granted), asked, by, l.explainBound(a.policy(), q)))
 		default:
-			clauses = append(clauses, fmt.Sprintf("%s of %s: %s", q(l.Granted), asked, l.why(a.policy(), q)))
+			clauses = append(clauses, fmt.Sprintf("%s of %s: %s", q(l.Granted), asked, l.explainBound(a.policy(), q)))
 		}
 	}
 	return clauses, more
 }
 
-// why returns what keeps the grant below the request.
-func (l *Line) why(policy string, q func(amount int64) string) string {
+// explainBound says what keeps the grant below the request.
+func (l *Line) explainBound(policy string, q func(amount int64) string) string {
 	switch l.Bound {
 	case ByPool:
 		return fmt.Sprintf("policy %s leaves %s for this cluster", policy, q(l.Left))

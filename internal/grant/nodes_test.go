@@ -19,7 +19,7 @@ const (
 	allNodes  = someNodes(1<<fourNodes - 1)
 )
 
-func (n someNodes) within(o someNodes) bool { return n&^o == 0 }
+func (n someNodes) isWithin(o someNodes) bool { return n&^o == 0 }
 
 // estate is a world of four nodes. Each policy offers the whole capacity of some nodes, so the
 // nodes on which a grant can be used are known exactly.
@@ -83,7 +83,7 @@ func (e *estate) excess(demand func(among someNodes) int64) (all [allNodes + 1]i
 		}
 		all[set] = max(0, excess)
 		for part := someNodes(1); part < set; part++ {
-			if part.within(set) {
+			if part.isWithin(set) {
 				all[set] = max(all[set], all[part])
 			}
 		}
@@ -93,7 +93,7 @@ func (e *estate) excess(demand func(among someNodes) int64) (all [allNodes + 1]i
 
 // on returns the amount if it can be used only on these nodes, 0 otherwise.
 func (e *estate) on(among someNodes, policy string, amount int64) int64 {
-	if set, known := e.nodes[policy]; known && set.within(among) {
+	if set, known := e.nodes[policy]; known && set.isWithin(among) {
 		return amount
 	}
 	return 0

@@ -13,11 +13,11 @@ import (
 // more is granted because of that, see poolShare.headroomToGrant.
 const maxUnions = 64
 
-// union is the nodes of one pool, or of several that overlap. What is granted from pools within
+// union holds the nodes of one pool, or of several that overlap. What is granted from pools within
 // these nodes can be used nowhere else, so it may stay granted up to what these nodes have. If that
 // holds for every union, all grants fit on the nodes (Hall's theorem).
 type union struct {
-	// within are the indexes of the pools that have no other nodes, sorted.
+	// within lists the indexes of the pools that have no other nodes, sorted.
 	within []int
 	// usedPool is the index of a pool of exactly these nodes that counts use, noPool if there is
 	// none: what pods use on the nodes of several pools is not known.

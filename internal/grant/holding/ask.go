@@ -8,12 +8,12 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 )
 
-// brought is what one slice brings to a decision.
-type brought struct {
-	// had is on record in the class in which the slice was answered last. Of that, has stands in the slice,
-	// and used is what its pods use.
+// sliceHoldings splits what one slice holds.
+type sliceHoldings struct {
+	// had is on record in the class in which the slice was answered last. Of that, has stands in the slice, and
+	// its pods use used.
 	had, has, used protocol.Share
-	// others is what the slice holds in further classes.
+	// others are on record in further classes.
 	others protocol.Shares
 	// moved is set if the slice has just come from the class of had.
 	moved bool
@@ -33,11 +33,11 @@ func (d *Decision) ask(i int) {
 			d.pin(i, share)
 		}
 	default:
-		d.askFor(i, d.bring(i, held))
+		d.askFor(i, d.holdings(i, held))
 	}
 }
 
-// leaveToOthers is for a slice that others answer. What it held in a class of ours counts in full until
+// leaveToOthers counts the grants of a slice that others answer. What it held in a class of ours counts in full until
 // another controller is known to have accepted it: that replaces the Quota of our answer, while a denial
 // leaves it in place. Liqo answers its own class immediately.
 func (d *Decision) leaveToOthers(i int) {
@@ -69,7 +69,7 @@ func (d *Decision) leftAlone(i int, held protocol.Share) bool {
 	case d.Terms.InForce(held.Policy):
 		policy = narrowed
 	}
-	left := d.Grace.left(d.Slices[i].Class, d.Consumers[i], policy, d.Now)
+	left := d.Grace.leaveAloneFor(d.Slices[i].Class, d.Consumers[i], policy, d.Now)
 	if left == 0 || held.Empty() {
 		return false
 	}
@@ -77,12 +77,12 @@ func (d *Decision) leftAlone(i int, held protocol.Share) bool {
 	return true
 }
 
-// bring works out what a slice brings, and counts what pods use of a released record: Liqo took the grant
+// holdings splits what a slice holds, and counts what pods use of a released record: Liqo took the grant
 // back when the tenant was drained.
-func (d *Decision) bring(i int, held protocol.Share) brought {
+func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 	c, v := d.Slices[i], &d.Verdicts[i]
 	v.Want.Kept = d.used(c, d.Consumers[i], held)
-	b := brought{had: held, used: v.Want.Kept, others: c.Holds.Without(c.Class)}
+	b := sliceHoldings{had: held, used: v.Want.Kept, others: c.Holds.Without(c.Class)}
 	if from := b.others.In(c.Present); !c.Settled && held.Empty() && !from.Empty() {
 		// The slice has just come from another class, and keeps its grant there until it is answered here.
 		b.had, b.others, b.moved = from, b.others.Without(from.Class), true
@@ -103,8 +103,9 @@ func (d *Decision) bring(i int, held protocol.Share) brought {
 // does not stand, as after a leader that ended between two writes, counts until a smaller answer is
 // confirmed; what pods use of it, until they end. A slice that has moved to a class that nobody answers is
 // granted nothing more.
-func (d *Decision) askFor(i int, b brought) {
+func (d *Decision) askFor(i int, b sliceHoldings) {
 	c, v := d.Slices[i], &d.Verdicts[i]
+	// 1. Its request, and what it has.
 	rest := b.had.Less(b.used.With(b.has))
 	in := d.request(i)
 	in.Granted, in.Used = c.granted(b.has, !b.had.Empty()), b.used.And(v.inherited).Amounts
@@ -112,6 +113,7 @@ func (d *Decision) askFor(i int, b brought) {
 	if b.moved {
 		in.GrantedIn = b.had.Class
 	}
+	// 2. Whether it is answered, at most lowered, or waits.
 	switch {
 	case d.open(i) && !c.Deleting && c.MovedTo == "":
 		v.Mode = WriteAnswer
@@ -127,17 +129,22 @@ func (d *Decision) askFor(i int, b brought) {
 		v.Mode, in.Frozen, in.Invalid = Reclaim, true, true
 		in.Granted, rest = c.granted(stood, true), b.had.Less(b.used.With(stood))
 	}
-	d.pin(i, rest)
+	// 3. The policy that grants it, with the amounts of the answer.
 	policy := b.had.Policy
+	v.Want.Share = c.Holds.In(c.Class)
+	v.Want.Amounts = nil
 	if terms := d.Terms.Terms(c.Class, in.Consumer); terms != nil {
 		policy = terms.Policy.Name
+		v.Want.Policy, v.Want.Reclaim = policy, terms.Policy.Reclaim
 	}
+	// 4. What counts besides.
+	d.pin(i, rest)
 	d.countEarlier(i, b.others, c.Settled, policy)
 	v.At = len(d.Asked)
 	d.Asked = append(d.Asked, in)
 }
 
-// request is what a slice asks for, without what it has.
+// request returns what a slice asks for, without what it has.
 func (d *Decision) request(i int) grant.Slice {
 	c := d.Slices[i]
 	return grant.Slice{

@@ -4,7 +4,7 @@ package holding
 type custody int
 
 const (
-	// byOthers: in none of ours. Liqo or another controller answers the slice.
+	// byOthers: in no class of ours. Liqo or another controller answers the slice.
 	byOthers custody = iota
 	// byClass: in its class, which is served, or was when the slice was granted something there.
 	byClass

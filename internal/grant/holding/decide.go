@@ -18,7 +18,7 @@ type Input struct {
 	Now    time.Time
 	Slices []*Slice
 	Gates  []Gate
-	// Consumers are the IDs of those that a grant of the slice counts for, empty if there is none.
+	// Consumers holds the ID of the consumer that a grant of each slice counts for, empty for none.
 	Consumers []string
 	Terms     *offer.AllocationInput
 	// Grace leaves grants without a policy alone for a while, and remembers what it has seen. Nil leaves
@@ -26,7 +26,7 @@ type Input struct {
 	Grace *Grace
 }
 
-// Gate is whether a slice may be answered.
+// Gate says whether a slice may be answered.
 type Gate int
 
 const (
@@ -40,18 +40,18 @@ const (
 	Open
 )
 
-// Decision is what every slice is to have, and what counts meanwhile. It never changes.
+// Decision holds the wanted state of every slice, and everything that counts meanwhile. It never changes.
 type Decision struct {
 	Input
-	// Slices are those of the input, as they are decided on.
+	// Slices are the slices of the input, each in the class in which it is decided on.
 	Slices []*Slice
 	// Verdicts are in their order.
 	Verdicts []Verdict
-	// Asked is what counts and what is asked for, Answers the answers to it in the same order. They
-	// include what cannot be taken back now, which is pinned and has no verdict.
+	// Asked lists everything that counts and everything asked for, Answers the answers in the same order.
+	// Parts that cannot be taken back now are pinned, and have no verdict.
 	Asked   []grant.Slice
 	Answers []grant.Answer
-	// Again is after which time to decide again even without an event, 0 for never.
+	// Again is the time after which to decide again even without an event, 0 for never.
 	Again time.Duration
 }
 
@@ -63,14 +63,14 @@ type Verdict struct {
 	Served bool
 	// At is the index of its answer, -1 for none.
 	At int
-	// Want is what is to become of the slice and its record. For WriteAnswer and Reclaim, the Share and
-	// Stands follow from the answer.
-	Want protocol.Want
-	// inherited is what pods use that is left of a deleted slice of the same name.
+	// Want is the wanted state of the slice and its record. For WriteAnswer and Reclaim, Amounts and Stands
+	// follow from the answer.
+	protocol.Want
+	// inherited is the use of pods of a deleted slice of the same name, which counts for this one.
 	inherited protocol.Share
 }
 
-// Mode is what is to be written to a slice.
+// Mode says what to write to a slice.
 type Mode int
 
 const (
@@ -108,7 +108,7 @@ func decide(in Input, allocate func(*offer.AllocationInput, []grant.Slice) []gra
 		Input: in, Slices: slices.Clone(in.Slices), Verdicts: make([]Verdict, len(in.Slices)),
 		Asked: make([]grant.Slice, 0, len(in.Slices)), Again: in.Terms.Again(),
 	}
-	// 1. In which class each slice is decided on.
+	// 1. Find the class in which each slice is decided on.
 	for i, c := range in.Slices {
 		v := Verdict{At: -1, Served: !c.OfLiqo() && in.Terms.Serves(c.Class)}
 		if v.custody = c.custody(v.Served); v.custody == byFormerClass {
@@ -116,19 +116,19 @@ func decide(in Input, allocate func(*offer.AllocationInput, []grant.Slice) []gra
 		}
 		d.Verdicts[i] = v
 	}
-	// 2. Deleted slices come first: a new slice of the same name inherits what their pods still use.
+	// 2. Release deleted slices first: a new slice of the same name inherits what their pods still use.
 	for i := range d.Slices {
 		if d.isReleased(i) {
 			d.release(i)
 		}
 	}
-	// 3. What every other slice asks for and has, and what else counts.
+	// 3. Add what every other slice asks for and has, and what else counts.
 	for i := range d.Slices {
 		if d.Consumers[i] != "" && !d.isReleased(i) {
 			d.ask(i)
 		}
 	}
-	// 4. The answers, all at once.
+	// 4. Answer all of it at once.
 	d.Answers = allocate(in.Terms, d.Asked)
 	return d
 }

@@ -35,7 +35,7 @@
 //
 // A record can hold more than its slice was ever answered, and a slice can show more than it was granted:
 // its consumer may write there. So a slice keeps the least of three: what is on record, what stands in it as
-// accepted, and what the term vouches for (bring). The rest of the record counts, and is not kept.
+// accepted, and what the term vouches for (holdings). The rest of the record counts, and is not kept.
 //
 // # An example
 //

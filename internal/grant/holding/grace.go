@@ -3,18 +3,18 @@ package holding
 import "time"
 
 const (
-	// ReleaseGrace is how long everything counts that a slice held when it was deleted: Liqo may not have
-	// created all pods that it accepted before.
+	// ReleaseGrace is the time for which everything counts that a slice held when it was deleted: Liqo may
+	// not have created all pods that it accepted before.
 	ReleaseGrace = 10 * time.Second
-	// startGrace is how long after the start a grant without a deciding policy is left alone: policies
-	// may be about to be applied.
+	// startGrace is the time after the start in which a grant without a deciding policy is left alone:
+	// policies may be about to be applied.
 	startGrace = 5 * time.Minute
-	// replaceGrace is how long a grant is left alone whose policy is gone: it may be about to be applied
-	// again, as by kubectl replace --force.
+	// replaceGrace is the time for which a grant is left alone whose policy is gone: the policy may be about
+	// to be applied again, as by kubectl replace --force.
 	replaceGrace = 10 * time.Second
 )
 
-// fate is what has become of the policy that granted something.
+// fate says what has become of the policy that granted something.
 type fate int
 
 const (
@@ -26,19 +26,20 @@ const (
 	gone
 )
 
-// Grace remembers for which classes and consumers a policy has decided since the start, and since when
-// it is gone. It is for one goroutine.
+// Grace remembers the classes and consumers for which a policy has decided since the start, and since when
+// it is gone. It is not safe for concurrent use.
 type Grace struct {
-	// Started is when the process started.
+	// Started is the time at which the process started.
 	Started time.Time
-	// Since is by class and consumer, the zero time for a policy that is not gone.
+	// Since holds the time at which the policy was found gone, by class and consumer. It is zero for a
+	// policy that is not gone.
 	Since map[[2]string]time.Time
 }
 
-// left returns how long a grant without a deciding policy is left alone. After a start, or a new
+// leaveAloneFor returns the time for which a grant without a deciding policy is left alone. After a start, or a new
 // installation, policies may be about to be applied; one that is gone may be about to be applied again.
 // A nil Grace leaves nothing alone.
-func (g *Grace) left(class, consumer string, policy fate, now time.Time) time.Duration {
+func (g *Grace) leaveAloneFor(class, consumer string, policy fate, now time.Time) time.Duration {
 	if g == nil {
 		return 0
 	}
@@ -59,7 +60,7 @@ func (g *Grace) left(class, consumer string, policy fate, now time.Time) time.Du
 	return max(0, replaceGrace-now.Sub(since))
 }
 
-// forget bounds what is remembered by the number of slices. What is forgotten is learned again, except
+// forget bounds the memory by the number of slices. What is forgotten is learned again, except
 // that a policy that is gone at this moment is not awaited.
 func (g *Grace) forget(slices int) {
 	if g != nil && len(g.Since) > 2*slices {

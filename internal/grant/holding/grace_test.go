@@ -26,13 +26,13 @@ func TestAGrantWhosePolicyIsGoneIsLeftAloneForAWhile(t *testing.T) {
 		{4 * time.Hour, replaced, 0},
 		{5 * time.Hour, narrowed, 0},
 	} {
-		if got := u.left("gold", "rome", step.policy, start.Add(step.after)); got != step.want {
+		if got := u.leaveAloneFor("gold", "rome", step.policy, start.Add(step.after)); got != step.want {
 			t.Errorf("after %s the grant is left alone for %s, want %s", step.after, got, step.want)
 		}
 	}
 	for i := range 100 {
 		u.forget(1)
-		u.left("gold", strconv.Itoa(i), replaced, start)
+		u.leaveAloneFor("gold", strconv.Itoa(i), replaced, start)
 	}
 	if len(u.Since) > 3 {
 		t.Errorf("%d classes and consumers are remembered for one slice", len(u.Since))

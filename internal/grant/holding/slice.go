@@ -10,12 +10,12 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 )
 
-// MaxRequested is how many resources a request may name, as many as a policy may. Explicit zeros of an
-// answer stop there too.
+// MaxRequested is the number of resources that a request may name, as many as a policy may. Explicit zeros
+// of an answer stop there too.
 const MaxRequested = 64
 
-// Slice is one ResourceSlice at one moment, as a decision reads it: what it says, and what counts as
-// granted to it. It never changes. Its maps may be shared.
+// Slice is one ResourceSlice at one moment, as a decision reads it: its request, its answer, and the grant
+// that counts. It never changes. Its maps may be shared.
 type Slice struct {
 	// Key is namespace/name. UID distinguishes slices of one name.
 	Key string
@@ -24,18 +24,18 @@ type Slice struct {
 	Created int64
 	Class   string
 	Request capacity.Amounts
-	// Labels are those of the slice. Only filters read them.
+	// Labels holds the labels of the slice. Only filters read them.
 	Labels map[string]string
 	// Invalid marks a request that makes no sense.
 	Invalid, Deleting bool
-	// Answer is the one that stands in the status, whoever wrote it.
+	// Answer stands in the status, whoever wrote it.
 	Answer Answer
-	// RemovedAt is when the slice was found to be gone, zero for one that exists.
+	// RemovedAt is the time at which the slice was found gone, zero for one that exists.
 	RemovedAt time.Time
 
-	// Creator is how pods of the slice name it. It is set if the slice holds anything.
+	// Creator is the name by which pods refer to the slice. It is set if the slice holds anything.
 	Creator string
-	// Holds is what counts as granted, by class.
+	// Holds lists the amounts that count as granted, by class.
 	Holds protocol.Shares
 	// Recorded is set if there is, or may be, a record; Present is the class of the record. Released
 	// marks a record of which only pods hold something.
@@ -43,13 +43,13 @@ type Slice struct {
 	Present            string
 	// Settled is set if an answer of this term is confirmed in the class of the slice.
 	Settled bool
-	// Former is the class of the last grant, and SettledInFormer is Settled of that class. MovedTo is set if
-	// the slice is decided on there, although it has moved to another class: see custody.
+	// Former is the class of the last grant, and SettledInFormer is set if an answer of this term is confirmed
+	// there. MovedTo is set if the slice is decided on in Former, although it has moved: see custody.
 	Former, MovedTo string
 	SettledInFormer bool
-	// Vouched is what the term answers for: what was on record or adopted when it began, and of each
-	// class that it has answered in, what the last answer accepted. A record can hold more: a delayed
-	// write of an earlier leader may be made in this term.
+	// Vouched lists the amounts that this term answers for. They were on record, or adopted, when it began, or
+	// the last answer of the term in their class accepted them. A record can hold more: a delayed write of an
+	// earlier leader may be made in this term.
 	Vouched protocol.Shares
 	// Sent is set while the outcome of an answer is not known. Ours is the last answer that a write of
 	// this term is known to have made, nil for none.
@@ -60,9 +60,9 @@ type Slice struct {
 	Writing, Stuck bool
 }
 
-// Answer is what an answer grants, as far as decisions depend on it.
+// Answer holds the part of an answer that decisions depend on.
 type Answer struct {
-	// Class is that of the slice when the operator wrote the answer, empty for one that was read.
+	// Class is the class that the operator answered in, empty for an answer that was read.
 	Class string
 	// Given is set for any answer, Accepted for one that accepts. Own is set if the operator wrote it, judged
 	// by its content.
@@ -70,7 +70,7 @@ type Answer struct {
 	Amounts              capacity.Amounts
 }
 
-// SetHolds sets what counts as granted, by class, and what follows from that and from the record.
+// SetHolds sets the amounts that count as granted, by class, and the fields that follow from the record.
 func (c *Slice) SetHolds(holds protocol.Shares, grants *protocol.Entry) {
 	c.Holds, c.Recorded, c.Released = holds, grants.Recorded(), grants.Released()
 	c.Present, _ = grants.Present()

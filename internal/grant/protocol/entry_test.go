@@ -10,7 +10,7 @@ import (
 func share(s Share) string { return fmt.Sprint(s.Class, s.Amounts["x"]) }
 
 func TestARecordThatSomebodyElseDeletesCountsUntilItIsWrittenAgain(t *testing.T) {
-	held := of(0, 4)
+	held := shareOf(0, 4)
 	var e Entry
 	e.Begin(&Record{Present: held, Term: "before"}, "5")
 	e.RecordSeen(nil, "6")
@@ -35,13 +35,13 @@ func TestARecordThatTheLeaderDeletesCountsNoMore(t *testing.T) {
 		"a read finds no record":     func(e *Entry) { e.RecordSeen(nil, "") },
 	} {
 		var e Entry
-		e.Begin(&Record{Present: of(0, 4), Term: "before"}, "5")
-		e.AnswerWritten(of(0, 0))
-		if step := e.Next("term", Want{Share: of(0, 0), Stands: true}); step.Action != DeleteRecord || step.Version != "5" {
+		e.Begin(&Record{Present: shareOf(0, 4), Term: "before"}, "5")
+		e.AnswerWritten(shareOf(0, 0))
+		if step := e.Next("term", Want{Share: shareOf(0, 0), Stands: true}); step.Action != DeleteRecord || step.Version != "5" {
 			t.Fatalf("%s: next: %+v", name, step)
 		}
 		report(&e)
-		if len(e.Holds()) > 0 || e.Recorded() || !e.Done(Want{Share: of(0, 0), Stands: true}) {
+		if len(e.Holds()) > 0 || e.Recorded() || !e.Done(Want{Share: shareOf(0, 0), Stands: true}) {
 			t.Errorf("%s: holds %v", name, e.Holds())
 		}
 	}
@@ -49,11 +49,11 @@ func TestARecordThatTheLeaderDeletesCountsNoMore(t *testing.T) {
 
 func TestARecordIsNotLoweredBelowWhatPodsUse(t *testing.T) {
 	var e Entry
-	e.Begin(&Record{Present: of(0, 4), Term: "before"}, "5")
-	less := Want{Share: of(0, 1), Kept: of(0, 3)}
+	e.Begin(&Record{Present: shareOf(0, 4), Term: "before"}, "5")
+	less := Want{Share: shareOf(0, 1), Kept: shareOf(0, 3)}
 	version := 5
 	for _, want := range []Step{
-		{Action: WriteRecord, Record: Record{Present: of(0, 4)}}, {Action: WriteAnswer}, {Action: WriteRecord, Record: Record{Present: of(0, 3)}},
+		{Action: WriteRecord, Record: Record{Present: shareOf(0, 4)}}, {Action: WriteAnswer}, {Action: WriteRecord, Record: Record{Present: shareOf(0, 3)}},
 	} {
 		step := e.Next("term", less)
 		if step.Action != want.Action || share(step.Record.Present) != share(want.Record.Present) {

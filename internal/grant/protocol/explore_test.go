@@ -182,7 +182,7 @@ func (k key) shares(all Shares) key {
 
 func classOf(i int) string { return string(rune('a' + i)) }
 
-func of(class int, amount int64) Share {
+func shareOf(class int, amount int64) Share {
 	return Share{Class: classOf(class), Amounts: capacity.Amounts{"x": amount}}
 }
 
@@ -192,7 +192,7 @@ func newWorld(s *scene) *world {
 	for i := range w.server {
 		w.server[i].version = 1
 		if i < s.granted {
-			all := of(0, s.capacity)
+			all := shareOf(0, s.capacity)
 			w.server[i].accepted, w.server[i].record = all, &Record{Present: all, Term: "before"}
 			w.server[i].recordVersion, w.server[i].written = 1, 1
 		}
@@ -265,7 +265,7 @@ func (w *world) decisions(s *scene, i int, visit func(*world)) {
 	}
 	own := k.entry.Holds()
 	for amount := range s.capacity + 1 {
-		want := of(k.class, amount)
+		want := shareOf(k.class, amount)
 		if k.decided && k.want.Class == want.Class && k.want.covers(want) && want.covers(k.want) {
 			continue
 		}
