@@ -202,19 +202,9 @@ func (w *world) check() {
 
 // checkCounted accuses a decision that counts too little.
 func (w *world) checkCounted(d *decisions) {
-	counts := map[[2]string]int64{}
-	for i := range d.Asked {
-		s, gets := &d.Asked[i], d.Answers[i].Amounts()[thing]
-		if s.GrantedIn != "" && s.GrantedIn != s.Class {
-			counts[[2]string{s.GrantedIn, s.Consumer}] += s.Granted[thing]
-			counts[[2]string{s.Class, s.Consumer}] += gets
-		} else {
-			counts[[2]string{s.Class, s.Consumer}] += max(s.Granted[thing], gets, s.Used[thing])
-		}
-	}
 	for pool, class := range pools {
 		for owner, consumer := range consumers {
-			if counted, least := counts[[2]string{class, consumer}], w.mustCount(owner, pool); counted < least {
+			if counted, least := d.grants[class][consumer][thing], w.mustCount(owner, pool); counted < least {
 				w.accuse("%d of %s counts for %s, want at least %d", counted, class, consumer, least)
 			}
 		}

@@ -47,26 +47,22 @@ func (g *grants) countWaiting(decided *grant.Answer) {
 	g.byPolicy[decided.Policy.Name] = under
 }
 
-// count adds what a slice is granted, or is about to be.
+// count adds what a slice is granted, or is about to be, or what its pods use if that is more. What a slice has
+// counts in the class that it was granted in: until the slice is answered in another one, nothing of it is free there.
 func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting) {
 	next := what == GrantedAndDecided && decided.Verdict == grant.Accept
-	if asked.Granted == nil && !next {
+	if asked.Granted == nil && !next && len(asked.Used) == 0 {
 		return
 	}
-	sums := g.byClass[asked.Class]
-	if sums == nil {
-		sums = map[string]capacity.Amounts{}
-		g.byClass[asked.Class] = sums
+	has := asked.Granted
+	if asked.GrantedIn != "" && asked.GrantedIn != asked.Class {
+		g.countFormer(asked)
+		has = nil
 	}
-	sum := sums[asked.Consumer]
-	if sum == nil {
-		sum = capacity.Amounts{}
-		sums[asked.Consumer] = sum
-	}
-	some := false
+	sum, some := g.sum(asked.Class, asked.Consumer), false
 	for i := range decided.Lines { // Every granted resource has a line.
 		l := &decided.Lines[i]
-		amount, granted := asked.Granted[l.Resource]
+		amount, granted := has[l.Resource]
 		if next && l.Listed {
 			amount, granted = max(amount, l.Granted), true
 		}
@@ -74,19 +70,48 @@ func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting)
 			amount, granted = used, true
 		}
 		if granted {
-			some = some || amount > 0
+			some = some || amount > 0 && (next || asked.Granted != nil)
 			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
 		}
 	}
-	if decided.Policy == nil || !some {
-		return
+	if decided.Policy != nil && some {
+		g.countUnder(decided.Policy.Name, asked.Consumer, sum)
 	}
-	// One consumer's slices of a class are all under one policy.
-	under := g.byPolicy[decided.Policy.Name]
+}
+
+// countFormer adds what a slice has in another class.
+func (g *grants) countFormer(asked *grant.Slice) {
+	sum, some := g.sum(asked.GrantedIn, asked.Consumer), false
+	for name, amount := range asked.Granted {
+		some = some || amount > 0
+		sum[name] = capacity.Sum(sum[name], amount)
+	}
+	if asked.GrantedBy != "" && some {
+		g.countUnder(asked.GrantedBy, asked.Consumer, sum)
+	}
+}
+
+// sum returns the sum of a consumer in a class, to be added to.
+func (g *grants) sum(class, consumer string) capacity.Amounts {
+	sums := g.byClass[class]
+	if sums == nil {
+		sums = map[string]capacity.Amounts{}
+		g.byClass[class] = sums
+	}
+	if sums[consumer] == nil {
+		sums[consumer] = capacity.Amounts{}
+	}
+	return sums[consumer]
+}
+
+// countUnder counts a slice under a policy. The sum is that of its class: one consumer's slices of a class are all
+// under one policy.
+func (g *grants) countUnder(policy, consumer string, sum capacity.Amounts) {
+	under := g.byPolicy[policy]
 	if under.Consumers == nil {
 		under.Consumers = map[string]ConsumerGrants{}
 	}
 	under.Slices++
-	under.Consumers[asked.Consumer] = ConsumerGrants{Slices: under.Consumers[asked.Consumer].Slices + 1, Amounts: sum}
-	g.byPolicy[decided.Policy.Name] = under
+	under.Consumers[consumer] = ConsumerGrants{Slices: under.Consumers[consumer].Slices + 1, Amounts: sum}
+	g.byPolicy[policy] = under
 }

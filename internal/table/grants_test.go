@@ -1,0 +1,61 @@
+package table
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
+)
+
+func TestGrantsCountInTheClassThatTheyWereMadeIn(t *testing.T) {
+	line := func(asked, granted int64) []grant.Line {
+		return []grant.Line{{Resource: "cpu", Asked: asked, Granted: granted, Listed: true}}
+	}
+	silver := &offer.Policy{Name: "silver-policy"}
+	moves := grant.Slice{
+		Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 6000}, GrantedIn: "gold", GrantedBy: "gold-policy",
+	}
+	for name, tc := range map[string]struct {
+		slice  grant.Slice
+		answer grant.Answer
+		what   Counting
+		want   map[string]int64 // by class
+		slices map[string]int32 // by policy
+	}{
+		"a slice that moves": {
+			moves, grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedAndDecided,
+			map[string]int64{"gold": 6000, "silver": 2000}, map[string]int32{"gold-policy": 1, "silver-policy": 1},
+		},
+		"a slice that moves, at a replica that does not lead": {
+			moves, grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedOnly,
+			map[string]int64{"gold": 6000, "silver": 0}, map[string]int32{"gold-policy": 1},
+		},
+		"a slice that stays": {
+			grant.Slice{Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 6000}, GrantedIn: "silver", GrantedBy: "gold-policy"},
+			grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedAndDecided,
+			map[string]int64{"silver": 6000}, map[string]int32{"silver-policy": 1},
+		},
+		"pods of a slice that is granted nothing": {
+			grant.Slice{Consumer: "rome", Class: "silver", Used: capacity.Amounts{"cpu": 1000}},
+			grant.Answer{Policy: silver, Lines: line(6000, 0)}, GrantedAndDecided,
+			map[string]int64{"silver": 1000}, map[string]int32{},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			byClass, byPolicy := CountGrants([]grant.Slice{tc.slice}, []grant.Answer{tc.answer}, tc.what)
+			got, counted := map[string]int64{}, map[string]int32{}
+			for class, of := range byClass {
+				got[class] = of["rome"]["cpu"]
+			}
+			for policy, under := range byPolicy {
+				counted[policy] = under.Slices
+			}
+			if diff := cmp.Diff(tc.want, got) + cmp.Diff(tc.slices, counted); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
