@@ -1,6 +1,7 @@
 package rehearse
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -92,6 +93,49 @@ func TestRequestsAreDecidedOnByTheTermsOfTheChange(t *testing.T) {
 	}}
 	if diff := cmp.Diff(want, changes); diff != "" || more {
 		t.Errorf("more is %t, %s", more, diff)
+	}
+}
+
+// The gates and records of a snapshot are not known, but the rules of the operator are the same.
+func TestRequestsAreDecidedOnByTheRulesOfTheOperator(t *testing.T) {
+	cpu := func(amount int64) capacity.Amounts { return capacity.Amounts{capacity.CPU: amount, capacity.Memory: 1} }
+	grants := func(class string, most int64) table.Policy {
+		return table.Policy{Name: class, Parsed: &offer.Policy{Name: class, Class: class, Version: "1", Fixed: capacity.Amounts{capacity.CPU: most, capacity.Memory: 2}}}
+	}
+	had := func(in string, amount int64) grant.Slice {
+		return grant.Slice{Consumer: "rome", Class: in, Request: cpu(4000), Granted: cpu(amount), GrantedBy: "gold", GrantedIn: in}
+	}
+	moved, rest := had("gold", 4000), had("gold", 1500)
+	moved.Class, rest.Pinned, rest.Request = "platinum", true, nil
+	for name, tc := range map[string]struct {
+		slices []grant.Slice
+		class  string
+		then   int64
+	}{
+		"a request": {[]grant.Slice{{Consumer: "rome", Class: "gold", Request: cpu(4000)}}, "gold", 2000},
+		"a request in the class that Liqo answers": {[]grant.Slice{{Consumer: "rome", Request: cpu(4000)}}, "", 0},
+		"a grant": {[]grant.Slice{had("gold", 4000)}, "gold", 2000},
+		"a slice that has moved where nobody answers":     {[]grant.Slice{moved}, "gold", 2000},
+		"a slice beside what cannot be taken back of one": {[]grant.Slice{had("gold", 1000), rest}, "gold", 500},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := busyNode()
+			var all Requests
+			for i, s := range tc.slices {
+				s.Key = "ns/" + strconv.Itoa(i)
+				all = append(all, table.DecidedSlice{Namespace: "ns", Name: strconv.Itoa(i), UID: strconv.Itoa(i), Slice: s})
+			}
+			w.Slices = all
+			o := Rehearse(w, &Change{Apply: []table.Policy{grants("gold", 2000), grants("", 2000)}}, never)
+			for s := range o.With.Slices.All {
+				switch got := s.After()[capacity.CPU]; {
+				case s.Pinned && got != 1500:
+					t.Errorf("%d of 1500 counts that cannot be taken back", got)
+				case !s.Pinned && (s.Class != tc.class || got != tc.then):
+					t.Errorf("%d of %q, want %d of %q", got, s.Class, tc.then, tc.class)
+				}
+			}
+		})
 	}
 }
 

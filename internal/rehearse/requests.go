@@ -1,10 +1,13 @@
 package rehearse
 
 import (
+	"cmp"
 	"maps"
+	"slices"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/holding"
+	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -21,17 +24,18 @@ func (r Requests) Granted() map[string]map[string]capacity.Amounts {
 		if s.Granted == nil {
 			continue
 		}
-		if all[s.Class] == nil {
-			all[s.Class] = map[string]capacity.Amounts{}
+		class := cmp.Or(s.GrantedIn, s.Class)
+		if all[class] == nil {
+			all[class] = map[string]capacity.Amounts{}
 		}
-		sum := maps.Clone(all[s.Class][s.Consumer])
+		sum := maps.Clone(all[class][s.Consumer])
 		if sum == nil {
 			sum = capacity.Amounts{}
 		}
 		for name, amount := range s.Granted {
 			sum[name] = capacity.Sum(sum[name], amount)
 		}
-		all[s.Class][s.Consumer] = sum
+		all[class][s.Consumer] = sum
 	}
 	return all
 }
@@ -48,32 +52,50 @@ func (r Requests) All(yield func(table.DecidedSlice) bool) {
 	}
 }
 
-// DryRun implements table.SliceDecisions. A slice in a class that no policy serves is not answered,
-// unless it has something.
+// DryRun implements table.SliceDecisions by the decision of the operator.
 func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecisions {
 	if len(r) == 0 {
 		return r
 	}
-	terms, d := termsOf(), &decided{all: make(Requests, len(r))}
-	copy(d.all, r)
-	var asked []grant.Slice
-	var at []int
+	in := holding.Input{
+		Terms: termsOf(), Slices: make([]*holding.Slice, len(r)), Gates: make([]holding.Gate, len(r)),
+		Consumers: make([]string, len(r)),
+	}
+	for i := range r {
+		in.Slices[i], in.Gates[i], in.Consumers[i] = stateOf(&r[i]), holding.Open, r[i].Consumer
+		if r[i].Frozen {
+			in.Gates[i] = holding.Cordoned
+		}
+	}
+	made, d := holding.Rehearse(in), &decided{all: slices.Clone(r)}
 	for i := range d.all {
 		s := &d.all[i]
 		s.Answer = nil
-		if s.Consumer != "" && (s.Slice.Granted != nil || terms.Serves(s.Class)) {
-			asked, at = append(asked, s.Slice), append(at, i)
+		if at := made.Verdicts[i].At; at >= 0 {
+			s.Slice, s.Answer = made.Asked[at], &made.Answers[at]
+			s.Because = func() string { return made.Answers[at].Because("the request is not valid") }
 		}
 	}
-	answers := grant.Settle(terms, asked)
-	for k, i := range at {
-		s := &d.all[i]
-		s.Slice, s.Answer = asked[k], &answers[k]
-		answer := s.Answer
-		s.Because = func() string { return answer.Because("the request is not valid") }
-	}
-	d.granted, d.byPolicy = table.CountGrants(asked, answers, table.GrantedAndDecided)
+	d.granted, d.byPolicy = table.CountGrants(made.Asked, made.Answers, table.GrantedAndDecided)
 	return d
+}
+
+// stateOf returns a slice as a decision reads it: everything that it has is on record, and stands in it as answered.
+// A part that cannot be taken back is a slice of its own to which no answer can be written.
+func stateOf(s *table.DecidedSlice) *holding.Slice {
+	accepted := s.Slice.Granted != nil
+	c := &holding.Slice{
+		Key: s.Key, UID: s.UID, Created: s.Created, Class: s.Class, Request: s.Request, Labels: s.Labels,
+		Invalid: s.Invalid, Used: s.Used, Stuck: s.Pinned, Sent: s.Pinned,
+		Answer: holding.Answer{Given: accepted, Accepted: accepted, Own: true, Amounts: s.Slice.Granted},
+	}
+	var grants protocol.Entry
+	grants.Begin(&protocol.Record{Present: protocol.Share{
+		Class: cmp.Or(s.GrantedIn, s.Class), Policy: s.GrantedBy, Reclaim: s.Reclaim, Amounts: s.Slice.Granted,
+	}}, "")
+	c.SetHolds(grants.OnRecord(), &grants)
+	c.Vouched = c.Holds
+	return c
 }
 
 // decided are Requests with decisions.

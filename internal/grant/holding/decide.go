@@ -110,7 +110,7 @@ func decide(in Input, allocate func(*offer.AllocationInput, []grant.Slice) []gra
 	}
 	// 1. Find the class in which each slice is decided on.
 	for i, c := range in.Slices {
-		v := Verdict{At: -1, Served: !c.OfLiqo() && in.Terms.Serves(c.Class)}
+		v := Verdict{At: -1, Served: !c.OfLiqo() && in.Terms.Serves(c.Class), inherited: protocol.Share{Amounts: c.Used}}
 		if v.custody = c.custody(v.Served); v.custody == byFormerClass {
 			d.Slices[i] = c.inFormerClass()
 		}

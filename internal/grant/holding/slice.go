@@ -35,6 +35,8 @@ type Slice struct {
 
 	// Creator is the name by which pods refer to the slice. It is set if the slice holds anything.
 	Creator string
+	// Used is the use of pods that is known without the Creator. The operator leaves it empty.
+	Used capacity.Amounts
 	// Holds lists the amounts that count as granted, by class.
 	Holds protocol.Shares
 	// Recorded is set if there is, or may be, a record; Present is the class of the record. Released
