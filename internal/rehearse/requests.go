@@ -73,7 +73,8 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 		s.Answer = nil
 		if at := made.Verdicts[i].At; at >= 0 {
 			s.Slice, s.Answer = made.Asked[at], &made.Answers[at]
-			s.Because = func() string { return made.Answers[at].Because("the request is not valid") }
+			answer := s.Answer // Only the answer is kept, not the whole decision.
+			s.Because = func() string { return answer.Because("the request is not valid") }
 		}
 	}
 	d.granted, d.byPolicy = table.CountGrants(made.Asked, made.Answers, table.GrantedAndDecided)

@@ -195,9 +195,12 @@ func (d *Decision) used(c *Slice, consumer string, share protocol.Share) protoco
 // another one.
 func (d *Decision) usedBeyond(c *Slice, consumer string, share, other protocol.Share) protocol.Share {
 	row := d.Terms.View.Used.Of(consumer).By(c.Creator)
-	amounts := capacity.Amounts{}
+	var amounts capacity.Amounts
 	for resource, amount := range share.Amounts {
 		if used := min(amount, row.At(d.Terms.Column(resource))-other.Amounts[resource]); used > 0 {
+			if amounts == nil {
+				amounts = capacity.Amounts{}
+			}
 			amounts[resource] = used
 		}
 	}

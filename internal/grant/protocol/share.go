@@ -67,9 +67,12 @@ func (s Share) With(o Share) Share {
 
 // Less returns the share without the amounts of another one.
 func (s Share) Less(o Share) Share {
-	rest := make(capacity.Amounts, len(s.Amounts))
+	var rest capacity.Amounts
 	for name, amount := range s.Amounts {
 		if left := amount - o.Amounts[name]; left > 0 {
+			if rest == nil {
+				rest = capacity.Amounts{}
+			}
 			rest[name] = left
 		}
 	}
@@ -92,6 +95,13 @@ func (s Share) And(o Share) Share {
 
 // Least returns the share with the smaller of each amount of both.
 func (s Share) Least(amounts capacity.Amounts) Share {
+	same := true
+	for name, amount := range s.Amounts {
+		same = same && 0 < amount && amount <= amounts[name]
+	}
+	if same {
+		return s
+	}
 	least := capacity.Amounts{}
 	for name, amount := range s.Amounts {
 		if smaller := min(amount, amounts[name]); smaller > 0 {
