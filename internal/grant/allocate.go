@@ -36,7 +36,14 @@ func (a *allocation) decide() *deferral {
 		}
 	}
 	for _, s := range a.byAge {
-		s.keepGranted()
+		if !s.Pinned {
+			s.keepGranted()
+		}
+	}
+	for _, s := range a.byAge {
+		if s.Pinned {
+			s.countFalling()
+		}
 	}
 	a.account.countIgnoredUse()
 	for _, s := range a.byAge {

@@ -16,11 +16,13 @@
 //
 // Allocate grants in this order, each step oldest slice first:
 //
-//  1. A pinned slice keeps its grant: its answer cannot be written now (keepPinned).
+//  1. A pinned slice keeps its grant, apart from what is about to fall: its answer cannot be written now
+//     (keepPinned).
 //  2. Every slice keeps what reclaim does not take back, whatever there is, apart from the next step
 //     (keepFloor).
 //  3. Every slice keeps what it had, within the headroom, and what reclaim does not take back because of
-//     pods on nodes that are not Ready: for these, no older slice is lowered (keepGranted).
+//     pods on nodes that are not Ready: for these, no older slice is lowered (keepGranted). What is about to
+//     fall counts only after that, so nobody is lowered for it (countFalling).
 //  4. What the pods of a slice use counts even if the slice is granted less (countUse).
 //  5. Requests are raised, within the consumer's limit and the headroom of the pool (raise).
 //  6. A raise waits for the part of it that other slices have not given up yet (deferRaises).

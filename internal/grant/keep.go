@@ -40,15 +40,26 @@ func (s *sliceState) saturated(column int) bool {
 	return s.group.share != nil && slices.ContainsFunc(s.group.share.charged, is) || slices.ContainsFunc(s.alsoCharged, is)
 }
 
-// keepPinned grants a pinned slice what it has. It covers its part of what its consumer's pods use.
+// keepPinned grants a pinned slice what it has, apart from what is about to fall. It covers its part of what
+// its consumer's pods use.
 func (s *sliceState) keepPinned() {
 	for i := range s.states {
 		l := &s.states[i]
-		s.grant(l, l.had)
-		l.floor = l.had
+		stays := l.had - min(l.had, s.Falling[l.Resource])
+		s.grant(l, stays)
+		l.floor = stays
 		if s.group.hasPods() && l.column >= 0 {
-			s.group.claim(l.column, l.had)
+			s.group.claim(l.column, stays)
 		}
+	}
+}
+
+// countFalling counts the rest of a pinned slice, after everybody has kept what they have.
+func (s *sliceState) countFalling() {
+	for i := range s.states {
+		l := &s.states[i]
+		s.grant(l, l.had-l.Granted)
+		l.floor = l.had
 	}
 }
 

@@ -35,6 +35,9 @@ type Slice struct {
 	// counts against its consumer's limit and in the pool it came from, and is not raised. No other
 	// slice waits for it.
 	Pinned bool
+	// Falling is the part of what is Pinned that a write of this slice is about to give up. Nobody is granted
+	// any of it before that is done; but what others have is kept as if it were gone.
+	Falling capacity.Amounts
 }
 
 // Verdict is the kind of answer to a slice.

@@ -30,7 +30,7 @@ func (d *Decision) ask(i int) {
 		d.keepUnwritable(i, held)
 	case d.leftAlone(i, held):
 		for _, share := range c.Holds {
-			d.pin(i, share)
+			d.pin(i, share, nil)
 		}
 	default:
 		d.askFor(i, d.holdings(i, held))
@@ -47,7 +47,11 @@ func (d *Decision) leaveToOthers(i int) {
 		v.Mode = Overtaken
 		v.Want.Class, v.Want.Stands = c.Class, true
 	}
-	d.countEarlier(i, c.Holds, replaced, "")
+	if replaced {
+		d.giveUpEarlier(i, c.Holds, true, "")
+	} else {
+		d.keepEarlier(i, c.Holds)
+	}
 }
 
 // keepUnwritable counts what stands in a slice that no answer can be written to. No larger answer
@@ -56,8 +60,8 @@ func (d *Decision) keepUnwritable(i int, held protocol.Share) {
 	c, v := d.Slices[i], &d.Verdicts[i]
 	v.Mode = Unwritable
 	v.Want.Share, v.Want.Stands = d.used(c, d.Consumers[i], held).With(c.MayStand(held)), true
-	d.pin(i, v.Want.Share)
-	d.countEarlier(i, c.Holds.Without(c.Class), false, "")
+	d.pin(i, v.Want.Share, nil)
+	d.keepEarlier(i, c.Holds.Without(c.Class))
 }
 
 // leftAlone reports whether a slice keeps what it has for a while, because no policy decides on it.
@@ -89,7 +93,7 @@ func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 		v.Want.Earlier = v.Want.Earlier.Add(from)
 	}
 	if c.Released {
-		d.pin(i, d.used(c, d.Consumers[i], b.had))
+		d.pin(i, d.used(c, d.Consumers[i], b.had), nil)
 		b.had, b.used = protocol.Share{Class: b.had.Class}, protocol.Share{Class: c.Class}
 	}
 	b.has = c.Standing(b.had)
@@ -118,7 +122,7 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 	case d.open(i) && !c.Deleting && c.MovedTo == "":
 		v.Mode = WriteAnswer
 	case in.Granted == nil:
-		d.countEarlier(i, b.others, false, "")
+		d.keepEarlier(i, b.others)
 		return
 	case c.Answer.Accepted:
 		// No more than what stands in it: restoring what its consumer has lowered would grant more.
@@ -138,8 +142,8 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 		v.Want.Policy, v.Want.Reclaim = policy, terms.Policy.Reclaim
 	}
 	// 4. What counts besides.
-	d.pin(i, rest)
-	d.countEarlier(i, b.others, c.Settled, policy)
+	d.pin(i, rest, rest.Amounts)
+	d.giveUpEarlier(i, b.others, c.Settled, policy)
 	v.At = len(d.Asked)
 	d.Asked = append(d.Asked, in)
 }
@@ -153,28 +157,37 @@ func (d *Decision) request(i int) grant.Slice {
 	}
 }
 
-// countEarlier counts shares of classes that the slice has left: everything on record. Once they are
+// keepEarlier counts shares of classes that the slice has left, and keeps them on record.
+func (d *Decision) keepEarlier(i int, shares protocol.Shares) {
+	for _, share := range shares {
+		d.pin(i, share, nil)
+		d.Verdicts[i].Want.Earlier = d.Verdicts[i].Want.Earlier.Add(share)
+	}
+}
+
+// giveUpEarlier counts shares of classes that the slice has left: everything on record. Once they are
 // settled, the record is to fall to what pods still use, without what the present grant counts on the same
 // nodes: what pods use beyond it must count for this slice, or others of its consumer, whose grants are not
 // in use yet, would hide it. If less counted than is on record, a slice that returns to the class, or the
 // next leader, could count again what others have been granted meanwhile.
-func (d *Decision) countEarlier(i int, shares protocol.Shares, settled bool, policy string) {
+func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, policy string) {
 	c, want := d.Slices[i], &d.Verdicts[i].Want
 	for _, share := range shares {
-		d.pin(i, share)
+		beyond := protocol.Share{}
+		if policy != "" && d.Terms.ShareNodes(policy, share.Policy) {
+			beyond = c.Holds.In(c.Class)
+		}
+		used := d.usedBeyond(c, d.Consumers[i], share, beyond)
+		d.pin(i, share, share.Less(used).Amounts)
 		if settled {
-			beyond := protocol.Share{}
-			if policy != "" && d.Terms.ShareNodes(policy, share.Policy) {
-				beyond = c.Holds.In(c.Class)
-			}
-			share = d.usedBeyond(c, d.Consumers[i], share, beyond)
+			share = used
 		}
 		want.Earlier = want.Earlier.Add(share)
 	}
 }
 
-// pin counts a share that cannot be taken back now.
-func (d *Decision) pin(i int, share protocol.Share) {
+// pin counts a share that cannot be taken back now. Of that, a write of the slice is about to give up falling.
+func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 	if share.Empty() {
 		return
 	}
@@ -182,7 +195,7 @@ func (d *Decision) pin(i int, share protocol.Share) {
 	d.Asked = append(d.Asked, grant.Slice{
 		Key: c.Key + "/" + c.UID + "/" + share.Class, Consumer: d.Consumers[i], Class: share.Class,
 		Created: c.Created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
-		Reclaim: share.Reclaim, Pinned: true,
+		Reclaim: share.Reclaim, Pinned: true, Falling: falling,
 	})
 }
 

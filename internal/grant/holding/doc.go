@@ -14,7 +14,7 @@
 //     (release, bequeath).
 //  3. Every other slice adds what it asks for and has (askFor). What cannot be taken back by this answer is
 //     pinned beside it: what is on record and does not stand, and what it holds in classes that it has left
-//     (pin, countEarlier).
+//     (pin, keepEarlier, giveUpEarlier). What is about to be given up lowers nobody else.
 //  4. grant.Allocate answers all of it.
 //
 // The result is one Verdict for each slice:

@@ -34,7 +34,7 @@ func (d *Decision) release(i int) {
 		} else {
 			v.Want.Earlier = v.Want.Earlier.Add(share)
 		}
-		d.pin(i, d.bequeath(next, rest, used))
+		d.pin(i, d.bequeath(next, rest, used), nil)
 	}
 }
 

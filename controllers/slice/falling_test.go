@@ -1,0 +1,73 @@
+package slice
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/offer"
+)
+
+// answered returns how much cpu the next decision answers a slice with, and what counts of a class.
+func (l *leaving) answered(uid, class string) (cpu, counted int64) {
+	l.t.Helper()
+	a := l.decider.decide(time.Now(), func() *offer.AllocationInput { return l.terms })
+	l.decider.cache.endDecision()
+	for i, c := range a.entries {
+		if string(c.uid) == uid {
+			return a.Answers[a.Verdicts[i].At].Amounts()["cpu"], a.grants[class]["rome"]["cpu"]
+		}
+	}
+	l.t.Fatalf("there is no slice %s", uid)
+	return 0, 0
+}
+
+// A slice that moves to a class of the same nodes counts in both until it is answered. Its consumer can make that
+// last, by a change of the slice for each answer.
+func TestASliceThatMovesTakesNothingFromOthers(t *testing.T) {
+	l := aLeavingSlice(t, offer.Unused)
+	l.terms = termsOf(offer.Unused, 8000, map[string]string{"gold": "gold", "silver": "gold"})
+	l.see("b", asking("2"), class("silver"))
+	l.write("b")
+	l.see("a", class("silver"), asking("6"))
+	l.decideBy(l.terms)
+	cache := l.decider.cache
+	record := taskOf(t, cache, "a")
+	l.version++
+	record.record.version = strconv.Itoa(l.version)
+	cache.confirmRecord("a", record.record)
+	for _, during := range []string{"while the answer is written", "after it was not written"} {
+		if got, counted := l.answered("b", "silver"); got != 2000 || counted != 8000 {
+			t.Errorf("%s: another slice is left %d, want the 2000 that it has; %d of silver count, want 8000", during, got, counted)
+		}
+		if _, counted := l.answered("b", "gold"); counted != 6000 {
+			t.Errorf("%s: %d of gold count, want 6000", during, counted)
+		}
+		cache.endWrites("a")
+	}
+}
+
+// Of two slices that have to give up something, the older one keeps what is left, although the record of the
+// younger one still has what its answer has given up.
+func TestARecordThatIsAboutToFallTakesNothingFromOthers(t *testing.T) {
+	l := aLeavingSlice(t, offer.Evict)
+	l.terms = goldBy(offer.Evict, 8000)
+	l.see("b", asking("2"))
+	l.write("b")
+	l.terms = goldBy(offer.Evict, 1000)
+	l.decideBy(l.terms)
+	cache := l.decider.cache
+	answer := taskOf(t, cache, "a")
+	if answer.step.Action != protocol.WriteAnswer || answer.want.Amounts["cpu"] != 0 {
+		t.Fatalf("the first write is %+v, want an answer of 0", answer.step)
+	}
+	l.version++
+	object := answer.answer.writeTo(answer.on.object, time.Now())
+	object.SetResourceVersion(strconv.Itoa(l.version))
+	cache.confirmAnswer("a", &answer, parseSlice(object))
+	cache.endWrites("a")
+	if got, counted := l.answered("b", "gold"); got != 1000 || counted != 8000 {
+		t.Errorf("the older slice is left %d, want 1000; %d count, want 8000", got, counted)
+	}
+}
