@@ -10,7 +10,7 @@ const (
 	byClass
 	// byFormerClass: in the class of its last grant. The slice has moved to a class that no policy serves,
 	// and no other controller has answered it there. So the Quota is still that of our answer, and the
-	// grant is kept and lowered as if the slice had stayed.
+	// grant, and what its pods use of classes before that, is kept and lowered as if the slice had stayed.
 	byFormerClass
 )
 
@@ -21,7 +21,7 @@ func (c *Slice) custody(served bool) custody {
 	switch {
 	case served, !c.Holds.In(c.Class).Empty(), c.answeredIn(c.Class):
 		return byClass
-	case c.OfLiqo(), c.Gone(), c.Holds.In(c.Former).Empty():
+	case c.OfLiqo(), c.Gone(), c.Former == "", c.Former == c.Class, len(c.Holds) == 0:
 		return byOthers
 	case c.Answer.Given && !c.Answer.Own:
 		return byOthers

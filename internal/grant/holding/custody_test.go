@@ -37,7 +37,7 @@ func TestAGrantIsDecidedOnWhereItWasMadeUntilAnotherControllerAnswers(t *testing
 		"it has no class":                              {left("", ours), false, byOthers},
 		"it does not exist":                            {gone, false, byOthers},
 		"it was granted nothing":                       {holds("platinum", "", ours), false, byOthers},
-		"only its pods hold something in former ones":  {holds("platinum", "silver", ours, gold), false, byOthers},
+		"only its pods hold something in former ones":  {holds("platinum", "silver", ours, gold), false, byFormerClass},
 		"it was granted nothing in a class not served": {holds("gold", "", Answer{}), false, byOthers},
 	} {
 		if got := tc.slice.custody(tc.served); got != tc.want {
