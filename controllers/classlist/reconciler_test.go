@@ -25,7 +25,7 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/kube/kept"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
@@ -83,9 +83,9 @@ func TestAmendmentsAddServedClassesAndKeepEntriesOfOthers(t *testing.T) {
 	})
 }
 
-// testWriter is a Writer with a fake API.
+// testWriter is a Reconciler with a fake API.
 type testWriter struct {
-	*Writer
+	*Reconciler
 	client *dynamicfake.FakeDynamicClient
 }
 
@@ -97,7 +97,7 @@ func newTestWriter(objects ...runtime.Object) testWriter {
 			panic(err)
 		}
 	}
-	l.Writer = NewWriter(l.client, types.NamespacedName{Namespace: "n", Name: "list"}, table.New(), nil, restore.New(), logr.Discard())
+	l.Reconciler = NewReconciler(l.client, types.NamespacedName{Namespace: "n", Name: "list"}, table.New(), nil, restore.New(), logr.Discard())
 	return l
 }
 
@@ -107,7 +107,7 @@ func (l testWriter) serve(classes ...string) {
 		next.Policies = append(next.Policies, table.Policy{Name: c, Parsed: &offer.Policy{Class: c}})
 	}
 	l.table.Publish(next)
-	l.debouncer.Wake()
+	l.Wake()
 }
 
 // writes counts the attempts to write the list.
@@ -149,7 +149,7 @@ func withWriter(t *testing.T, object *v1alpha1.AdmissionParams, test func(*testi
 
 func TestNothingIsListedBeforeTheFirstEvaluation(t *testing.T) {
 	withWriter(t, aList(map[string]string{"gold": servedByProffer}), func(t *testing.T, l testWriter) {
-		l.debouncer.Wake()
+		l.Wake()
 		pass(time.Minute)
 		if n := l.writes(); n != 0 {
 			t.Errorf("%d writes before the first evaluation", n)
@@ -192,7 +192,7 @@ func TestAFailedWriteOfTheListIsRetriedSlowly(t *testing.T) {
 				t.Errorf("%v: tried %d times in a minute, want 2 to 15", refusal, n)
 			}
 			refusing.Store(false)
-			pass(kept.RetryAfter + time.Second)
+			pass(leading.RetryAfter + time.Second)
 			if diff := cmp.Diff(map[string]string{"gold": servedByProffer}, l.listed(t)); diff != "" {
 				t.Errorf("%v: %s", refusal, diff)
 			}

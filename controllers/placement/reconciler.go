@@ -11,11 +11,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/kept"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
@@ -25,11 +26,11 @@ const debouncePeriod = 20 * time.Millisecond
 
 var paramsResource = v1alpha1.GroupVersion.WithResource("admissionparams")
 
-// Writer keeps the list. It is work for the leader.
-type Writer struct {
-	list      kept.Object
-	table     *table.Table
-	debouncer *debounce.Debouncer
+// Reconciler keeps the list. It is work for the leader.
+type Reconciler struct {
+	controller *leading.Controller
+	list       kept.Object
+	table      *table.Table
 	// wake schedules an evaluation: slices wait for what was written.
 	wake func()
 	// stored are the entries that the API server is known to have, nil while this process does not
@@ -43,41 +44,41 @@ type Writer struct {
 	last    map[string]string
 }
 
-// NewWriter returns a Writer of the AdmissionParams of this name. It calls wake after each change of
+// NewReconciler returns a Reconciler of the AdmissionParams of this name. It calls wake after each change of
 // the list.
-func NewWriter(
+func NewReconciler(
 	client dynamic.Interface, list types.NamespacedName, from *table.Table, wake func(), restores restore.Restores,
 	log logr.Logger,
-) *Writer {
+) *Reconciler {
 	const kind = "AdmissionParams"
-	return &Writer{
+	r := &Reconciler{
 		list: kept.Object{
 			Client: client, Resource: paramsResource, Kind: kind, Name: list, Pacer: restores.Pacer(kind, log), Log: log,
-			Wrote: "Wrote the list of placements",
-			Failed: "Cannot write the list of placements; " +
-				"slices that have to be on it wait for their first answer; will retry",
+			Content: "the list of placements",
 		},
-		table: from, debouncer: debounce.New(debouncePeriod), wake: wake,
+		table: from, wake: wake,
 		left: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_placements_left_out",
 			Help: "Slices without an entry in the list of placements because their consumers have too many. " +
 				"New ones are not answered.",
 		}),
 	}
+	r.controller = r.list.Controller("placement", debouncePeriod, r)
+	return r
 }
 
 // Wake schedules a check of the list. It never blocks.
-func (w *Writer) Wake() { w.debouncer.Wake() }
+func (r *Reconciler) Wake() { r.list.Wake() }
 
 // Requires reports whether the list is known to require these labels of the pods of the user.
-func (w *Writer) Requires(user string, labels map[string]string) bool {
-	stored := w.stored.Load()
+func (r *Reconciler) Requires(user string, labels map[string]string) bool {
+	stored := r.stored.Load()
 	return stored != nil && (*stored)[user] == textOf(labels)
 }
 
 // Full reports whether the list is known to have no room for some slice of the consumer.
-func (w *Writer) Full(consumer string) bool {
-	stored := w.stored.Load()
+func (r *Reconciler) Full(consumer string) bool {
+	stored := r.stored.Load()
 	if stored == nil {
 		return false
 	}
@@ -86,67 +87,53 @@ func (w *Writer) Full(consumer string) bool {
 }
 
 // Describe implements prometheus.Collector.
-func (w *Writer) Describe(ch chan<- *prometheus.Desc) { w.left.Describe(ch) }
+func (r *Reconciler) Describe(ch chan<- *prometheus.Desc) { r.left.Describe(ch) }
 
 // Collect implements prometheus.Collector.
-func (w *Writer) Collect(ch chan<- prometheus.Metric) { w.left.Collect(ch) }
+func (r *Reconciler) Collect(ch chan<- prometheus.Metric) { r.left.Collect(ch) }
 
 // Start writes until the context ends, and can be started again. It watches this one object to
 // undo changes by others. Until the list exists, the admission policy refuses all ShadowPods.
-func (w *Writer) Start(ctx context.Context) error {
-	defer func() { w.stored.Store(nil); w.left.Set(0) }()
-	w.last = nil // Another replica may have led meanwhile.
-	return w.list.Keep(ctx, w.debouncer, w.write)
+func (r *Reconciler) Start(ctx context.Context) error {
+	defer func() { r.stored.Store(nil); r.left.Set(0) }()
+	r.last = nil // Another replica may have led meanwhile.
+	return r.controller.Start(ctx)
 }
 
-// write brings the list up to date, or returns how long that has to wait.
-func (w *Writer) write(ctx context.Context, before *unstructured.Unstructured) (wait time.Duration, err error) {
-	latest := w.table.Current()
+// Reconcile brings the list up to date.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	latest := r.table.Current()
 	if latest == nil || latest.Slices == nil {
-		return 0, nil // Before every slice has been seen, the entry of one could be removed by mistake.
+		return reconcile.Result{}, nil // Before every slice has been seen, the entry of one could be removed by mistake.
 	}
-	var listed map[string]string
-	if before != nil {
-		if w.written != nil && protocol.Newer(w.written.GetResourceVersion(), before.GetResourceVersion()) {
-			before = w.written
-		}
-		if listed, _, err = unstructured.NestedStringMap(before.Object, "data"); err != nil {
-			return 0, err
-		}
-		// What others put in the place of the list does not say what was required.
-		if _, ours := listed[complete]; ours {
-			w.last = listed
-		}
+	before, err := r.list.Present()
+	if err != nil {
+		return reconcile.Result{}, err
 	}
-	want := render(latest.Slices.All, latest.Policies, w.last)
-	w.left.Set(float64(want.left))
+	if before != nil && r.written != nil && protocol.Newer(r.written.GetResourceVersion(), before.GetResourceVersion()) {
+		before = r.written
+	}
+	listed, err := kept.Data(before)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	// What others put in the place of the list does not say what was required.
+	if _, ours := listed[complete]; ours {
+		r.last = listed
+	}
+	want := render(latest.Slices.All, latest.Policies, r.last)
+	r.left.Set(float64(want.left))
 	if changes := amendments(listed, want.entries); before == nil || len(changes) > 0 {
 		// Until the list is written, no slice gets its first answer because of an entry that it lacks.
-		w.stored.Store(&listed)
-		written, wait, err := w.list.Amend(ctx, before, changes, textOf(want.entries))
-		if wait > 0 || err != nil {
-			return wait, err
+		r.stored.Store(&listed)
+		written, result, err := r.list.Amend(ctx, before, changes, textOf(want.entries))
+		if written == nil {
+			return result, err
 		}
-		w.written = written
+		r.written = written
 	}
-	if known := w.stored.Swap(&want.entries); known == nil || !maps.Equal(*known, want.entries) {
-		w.wake()
+	if known := r.stored.Swap(&want.entries); known == nil || !maps.Equal(*known, want.entries) {
+		r.wake()
 	}
-	return 0, nil
-}
-
-// amendments returns the changes after which the list has these entries and no others.
-func amendments(listed, want map[string]string) map[string]any {
-	changes := map[string]any{}
-	for user := range listed {
-		if _, stays := want[user]; !stays {
-			changes[user] = nil
-		}
-	}
-	for user, labels := range want {
-		if now, there := listed[user]; !there || now != labels {
-			changes[user] = labels
-		}
-	}
-	return changes
+	return reconcile.Result{}, nil
 }

@@ -71,7 +71,7 @@ func TestARivalOfTheListIsRestoredLessAndLessOftenAndNoNewSliceIsAnsweredMeanwhi
 		})
 		var woken atomic.Int64
 		from := table.New()
-		w := NewWriter(client, types.NamespacedName{Namespace: "n", Name: "list"}, from, func() { woken.Add(1) }, restore.New(), logr.Discard())
+		w := NewReconciler(client, types.NamespacedName{Namespace: "n", Name: "list"}, from, func() { woken.Add(1) }, restore.New(), logr.Discard())
 		from.Publish(table.Snapshot{
 			Result:   &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}},
 			Policies: policies(gold), Slices: decided{accepted("mine-1", gold)},

@@ -24,12 +24,12 @@ func (p *parts) guards(
 			return on, err
 		}
 		if p.servedClasses != "" {
-			list := classlist.NewWriter(client, types.NamespacedName{Namespace: namespace, Name: p.servedClasses}, p.table,
+			list := classlist.NewReconciler(client, types.NamespacedName{Namespace: namespace, Name: p.servedClasses}, p.table,
 				p.otherClasses, restores, log.WithName("classes"))
 			on.work, on.published = append(on.work, list), append(on.published, onSnapshot(list.Wake))
 		}
 		if p.placements != "" {
-			list := placement.NewWriter(client, types.NamespacedName{Namespace: namespace, Name: p.placements}, p.table, wake,
+			list := placement.NewReconciler(client, types.NamespacedName{Namespace: namespace, Name: p.placements}, p.table, wake,
 				restores, log.WithName("placements"))
 			answers.AwaitPlacement(list)
 			on.work, on.collectors = append(on.work, list), append(on.collectors, list)

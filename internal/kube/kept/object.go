@@ -6,11 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -19,14 +17,14 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 )
 
 const (
-	// RetryAfter is the wait after a failed write. After a conflict, the watch wakes earlier.
-	RetryAfter = 5 * time.Second
 	// writeTimeout bounds one write.
 	writeTimeout = 10 * time.Second
 
@@ -41,109 +39,75 @@ type Object struct {
 	Name     types.NamespacedName
 	Pacer    *restore.Pacer
 	Log      logr.Logger
-	// Wrote is the log message after a write that undoes nothing, and Failed the one after a failed
-	// write.
-	Wrote, Failed string
+	// Content names the data in log lines and errors, such as "the list of placements".
+	Content string
+
+	trigger  *leading.Trigger
+	informer leading.Informer
 }
 
-// Wakes wakes a loop. Wait returns an error once the context has ended.
-type Wakes interface {
-	Wake()
-	Wait(ctx context.Context) (first time.Time, err error)
-}
-
-// Keep calls write whenever something wakes it, the object has changed, or the wait is over that write
-// returned last, until the context ends. It passes the last state seen of the object, nil if there is
-// none.
-func (o *Object) Keep(
-	ctx context.Context, wakes Wakes,
-	write func(ctx context.Context, present *unstructured.Unstructured) (wait time.Duration, err error),
-) error {
+// Controller returns the controller of the object. The reconciler is called after Wake, which is debounced
+// by this period, and when the object has changed. It reads the object with Present, and writes it with
+// Amend.
+func (o *Object) Controller(name string, period time.Duration, reconciler reconcile.Reconciler) *leading.Controller {
 	thisOne := func(list *metav1.ListOptions) {
 		list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.Name.Name).String()
 	}
-	informer := dynamicinformer.NewFilteredDynamicInformer(o.Client, o.Resource, o.Name.Namespace, 0,
-		toolscache.Indexers{}, thisOne).Informer()
-	wake := func(*unstructured.Unstructured) { wakes.Wake() }
-	registration, err := informer.AddEventHandler(kube.OnEvents(wake, wake))
+	o.trigger, o.informer.Log = leading.NewTrigger(period, leading.Single(o.Name)), o.Log
+	o.informer.New = func() toolscache.SharedIndexInformer {
+		return dynamicinformer.NewFilteredDynamicInformer(o.Client, o.Resource, o.Name.Namespace, 0,
+			toolscache.Indexers{}, thisOne).Informer()
+	}
+	return &leading.Controller{
+		Name: name, Reconciler: reconciler, Sources: []source.Source{o.trigger, &o.informer}, Log: o.Log,
+	}
+}
+
+// Wake schedules a call of the reconciler. It never blocks.
+func (o *Object) Wake() { o.trigger.Wake() }
+
+// Present returns the object as it was last seen, nil if there is none.
+func (o *Object) Present() (*unstructured.Unstructured, error) { return o.informer.Get(o.Name) }
+
+// Data returns the data of an object, nil if there is no object.
+func Data(object *unstructured.Unstructured) (map[string]string, error) {
+	if object == nil {
+		return nil, nil
+	}
+	data, _, err := unstructured.NestedStringMap(object.Object, "data")
 	if err != nil {
-		return fmt.Errorf("watching the %s %s: %w", o.Kind, o.Name, err)
+		return nil, reconcile.TerminalError(err)
 	}
-	watching, stop := context.WithCancel(logr.NewContext(ctx, o.Log))
-	var wg sync.WaitGroup
-	wg.Go(func() { informer.RunWithContext(watching) })
-	defer wg.Wait()
-	defer stop()
-	select {
-	case <-ctx.Done():
-		return nil
-	case <-registration.HasSyncedChecker().Done():
-	}
-
-	later := time.AfterFunc(0, wakes.Wake)
-	defer later.Stop()
-	for {
-		if _, err := wakes.Wait(ctx); err != nil {
-			return nil // The context has ended: the normal end.
-		}
-		present, err := o.in(informer.GetStore())
-		var left time.Duration
-		if err == nil {
-			left, err = write(ctx, present)
-		}
-		if err != nil && ctx.Err() == nil {
-			if !apierrors.IsConflict(err) { // The watch is about to bring the newer version, and wakes.
-				o.Log.Error(err, o.Failed, o.key(), o.Name)
-			}
-			left = RetryAfter
-		}
-		if left > 0 {
-			later.Reset(left)
-		}
-	}
+	return data, nil
 }
 
-// in returns the object in a store, nil if it is not there.
-func (o *Object) in(store toolscache.Store) (*unstructured.Unstructured, error) {
-	object, found, err := store.GetByKey(o.Name.String())
-	if err != nil || !found {
-		return nil, err
-	}
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("got a %T instead of %s", object, o.Kind)
-	}
-	return u, nil
-}
-
-// key returns the object's key for log lines.
-func (o *Object) key() string { return strings.ToLower(o.Kind) }
-
-// Amend makes these changes to the data of the object as it was before, nil for none, or returns how long
-// that has to wait. An entry with the value nil is removed. Content identifies the data as it is then.
+// Amend makes these changes to the data of the object as it was before, nil for none. The object after is
+// nil if that has to wait or failed. An entry with the value nil is removed. Content identifies the data as
+// it is then.
 func (o *Object) Amend(
 	ctx context.Context, before *unstructured.Unstructured, changes map[string]any, content string,
-) (after *unstructured.Unstructured, wait time.Duration, err error) {
+) (after *unstructured.Unstructured, result reconcile.Result, err error) {
 	key := o.Name.String()
 	if wait := o.Pacer.Wait(key, content, time.Now()); wait > 0 {
-		return nil, wait, nil
+		return nil, reconcile.Result{RequeueAfter: wait}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	writing, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	manager := ""
 	if before == nil {
-		after, err = o.create(ctx, changes)
+		after, err = o.create(writing, changes)
 	} else {
 		manager = restore.LastManager(before)
-		after, err = o.patch(ctx, before.GetResourceVersion(), changes)
+		after, err = o.patch(writing, before.GetResourceVersion(), changes)
 	}
 	if err != nil {
-		return nil, 0, err
+		result, err = leading.Written(ctx, fmt.Errorf("cannot write %s: %w", o.Content, err))
+		return nil, result, err
 	}
 	if restored := o.Pacer.Wrote(key, content, manager, time.Now()); !restored {
-		o.Log.Info(o.Wrote, o.key(), o.Name, "changes", len(changes), "created", before == nil)
+		o.Log.Info("Wrote "+o.Content, strings.ToLower(o.Kind), o.Name, "changes", len(changes), "created", before == nil)
 	}
-	return after, 0, nil
+	return after, reconcile.Result{}, nil
 }
 
 // create creates the object, also after it was deleted. It uses apply, because RBAC can restrict apply to

@@ -1,0 +1,44 @@
+package classlist
+
+import (
+	"maps"
+	"slices"
+
+	"proffer.dev/proffer/internal/table"
+)
+
+// servedByProffer is the value of the entries that the operator keeps. Entries with any other value belong
+// to others.
+const servedByProffer = "proffer"
+
+// servedClasses returns the classes of the policies in force and the given others, sorted, each once.
+// It omits the unnamed class, which is for Liqo v0.
+func servedClasses(list []table.Policy, others []string) []string {
+	classes := map[string]struct{}{}
+	for _, class := range others {
+		classes[class] = struct{}{}
+	}
+	for i := range list {
+		if parsed := list[i].Parsed; parsed != nil && !parsed.DryRun && parsed.Class != "" {
+			classes[parsed.Class] = struct{}{}
+		}
+	}
+	return slices.Sorted(maps.Keys(classes))
+}
+
+// amendments returns the changes after which the list has these classes. Entries of others stay,
+// also for a class that both serve.
+func amendments(listed map[string]string, served []string) map[string]any {
+	changes := map[string]any{}
+	for class, by := range listed {
+		if by == servedByProffer && !slices.Contains(served, class) {
+			changes[class] = nil
+		}
+	}
+	for _, class := range served {
+		if _, there := listed[class]; !there {
+			changes[class] = servedByProffer
+		}
+	}
+	return changes
+}
