@@ -49,7 +49,7 @@ func TestALabellerIsCorrectedLessAndLessOftenAndDelaysNoOtherNamespace(t *testin
 			return true, object, client.Tracker().Update(namespaceResource, object, "")
 		})
 		restores := restore.New()
-		w := NewWriter(client, "baseline", restores, logr.Discard())
+		w := NewController(client, "baseline", restores, logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = w.Start(ctx) }()
@@ -72,7 +72,7 @@ func TestALabellerIsCorrectedLessAndLessOftenAndDelaysNoOtherNamespace(t *testin
 		if _, err := client.Resource(namespaceResource).Create(ctx, sent("new", 1), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		pass(debouncePeriod)
+		pass(20 * time.Millisecond)
 		if n := others.Load(); n != 1 {
 			t.Errorf("%d writes to a new namespace, want 1", n)
 		}
@@ -83,7 +83,7 @@ func TestALabellerIsCorrectedLessAndLessOftenAndDelaysNoOtherNamespace(t *testin
 func TestANamespaceThatIsCreatedAgainIsRaisedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := dynamicfake.NewSimpleDynamicClient(kubetest.Scheme())
-		w := NewWriter(client, "baseline", restore.New(), logr.Discard())
+		w := NewController(client, "baseline", restore.New(), logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = w.Start(ctx) }()
@@ -96,7 +96,7 @@ func TestANamespaceThatIsCreatedAgainIsRaisedImmediately(t *testing.T) {
 			if _, err := namespaces.Create(ctx, object, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			pass(debouncePeriod)
+			pass(20 * time.Millisecond)
 			now, err := namespaces.Get(ctx, "n", metav1.GetOptions{})
 			test.Must(t, err)
 			if got := now.GetLabels()[enforceLabel]; got != "baseline" {

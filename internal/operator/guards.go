@@ -37,7 +37,8 @@ func (p *parts) guards(
 		}
 	}
 	if p.podSecurity != "" {
-		on.work = append(on.work, podsecurity.NewWriter(client, p.podSecurity, restores, log.WithName("podsecurity")))
+		levels := podsecurity.NewController(client, p.podSecurity, restores, log.WithName("podsecurity"))
+		on.work = append(on.work, levels)
 	}
 	return on, nil
 }
