@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -16,10 +17,12 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -34,53 +37,62 @@ const (
 	statusInterval = 10 * time.Second
 	// statusConflict is the wait after a conflict, for the cache to catch up. statusRetry is the
 	// wait after any other failure.
-	statusConflict = 500 * time.Millisecond
+	statusConflict = 700 * time.Millisecond
 	statusRetry    = 5 * time.Second
 	// statusLook is the minimum time between two computations of a status that is not urgent.
 	// dryRunLook is the same for a dry run, which takes as long as an evaluation. All dry runs together
-	// take at most one part in dryRunPause of the time.
+	// take at most one part in dryRunPause of the time. dryRunGap keeps in order those that wait.
 	statusLook  = time.Second
 	dryRunLook  = 10 * time.Second
 	dryRunPause = 10
+	dryRunGap   = time.Millisecond
 	// statusTimeout bounds one write.
 	statusTimeout = 10 * time.Second
 )
 
-// Writer writes the statuses of policies. It is work for the leader: two writers would undo each
+// StatusReconciler writes the statuses of policies. It is work for the leader: two writers would undo each
 // other's writes.
-type Writer struct {
+type StatusReconciler struct {
 	client client.Client
 	table  *table.Table
 	// version returns the resource version at which a policy was last seen, empty if it is not
 	// known.
-	version   func(name string) string
-	debouncer *debounce.Debouncer
-	events    *eventWriter
-	pacer     *restore.Pacer
-	// excesses holds the excesses in the snapshot of the latest pass, by policy.
-	excesses map[string][]table.Excess
+	version func(name string) string
+	trigger *leading.Trigger
+	events  *eventWriter
+	pacer   *restore.Pacer
+	// excesses holds the excesses in the snapshot excessesIn, by policy.
+	excesses   map[string][]table.Excess
+	excessesIn *table.Snapshot
 	// writes counts the writes by result.
 	writes *prometheus.CounterVec
 	log    logr.Logger
-	// interval is statusInterval.
-	interval time.Duration
-	written  map[string]written
+	// written holds the last write to each policy, by name.
+	written map[string]written
 	// dryRunEnded is the end of the last dry run, and pause the time until the next one may start.
 	dryRunEnded time.Time
 	pause       time.Duration
 }
 
-// NewWriter returns a Writer that writes statuses from the table's snapshots. It reads the last
-// seen version of an object from policies.
-func NewWriter(
+// NewStatusReconciler returns a StatusReconciler that writes statuses from the table's snapshots. It reads
+// the last seen version of an object from policies.
+func NewStatusReconciler(
 	api client.Client, from *table.Table, policies *Cache, recorder events.EventRecorder, restores restore.Restores,
 	log logr.Logger,
-) *Writer {
-	return &Writer{
-		client: api, table: from, version: policies.Version, debouncer: debounce.New(statusBatch), interval: statusInterval,
-		events: newEvents(recorder), pacer: restores.Pacer("ResourcePolicy", log), writes: newWriteCounter(),
-		written: map[string]written{}, log: log,
+) *StatusReconciler {
+	return newStatusReconciler(api, from, policies.Version, recorder, restores, log)
+}
+
+func newStatusReconciler(
+	api client.Client, from *table.Table, version func(string) string, recorder events.EventRecorder,
+	restores restore.Restores, log logr.Logger,
+) *StatusReconciler {
+	r := &StatusReconciler{
+		client: api, table: from, version: version, events: newEvents(recorder), log: log,
+		pacer: restores.Pacer("ResourcePolicy", log), writes: newWriteCounter(), written: map[string]written{},
 	}
+	r.trigger = leading.NewTrigger(statusBatch, r.all)
+	return r
 }
 
 func newWriteCounter() *prometheus.CounterVec {
@@ -96,16 +108,31 @@ func newWriteCounter() *prometheus.CounterVec {
 }
 
 // Describe implements prometheus.Collector.
-func (w *Writer) Describe(ch chan<- *prometheus.Desc) { w.writes.Describe(ch) }
+func (r *StatusReconciler) Describe(ch chan<- *prometheus.Desc) { r.writes.Describe(ch) }
 
 // Collect implements prometheus.Collector.
-func (w *Writer) Collect(ch chan<- prometheus.Metric) { w.writes.Collect(ch) }
+func (r *StatusReconciler) Collect(ch chan<- prometheus.Metric) { r.writes.Collect(ch) }
 
 // Wake schedules a check of all statuses. It never blocks.
-func (w *Writer) Wake() { w.debouncer.Wake() }
+func (r *StatusReconciler) Wake() { r.trigger.Wake() }
+
+// Check schedules a check of the status of one policy. It never blocks.
+func (r *StatusReconciler) Check(policy reconcile.Request) { r.trigger.Enqueue(policy) }
+
+// all returns a request for each policy, those of dry runs last.
+func (r *StatusReconciler) all() []reconcile.Request {
+	var all []reconcile.Request
+	if latest := r.table.Current(); latest != nil {
+		for _, p := range inOrder(latest.Policies, nil) {
+			all = append(all, reconcile.Request{NamespacedName: types.NamespacedName{Name: p.Name}})
+		}
+	}
+	return all
+}
 
 // written is the last write, or attempted write, of a policy's status.
 type written struct {
+	uid        string
 	generation int64
 	offered    []v1alpha1.ResourceName
 	// found is the snapshot that the status was last computed from. version is the version of the
@@ -128,116 +155,145 @@ func (l written) urgent(p table.Policy, report *offer.Report) bool {
 
 // Start writes until the context ends, and can be started again. It begins with what an earlier
 // leader left undone.
-func (w *Writer) Start(ctx context.Context) error {
-	later := time.AfterFunc(0, w.debouncer.Wake)
-	defer later.Stop()
-	for {
-		if _, err := w.debouncer.Wait(ctx); err != nil {
-			return nil // The context has ended: the normal end.
-		}
-		if wait := w.pass(ctx); wait > 0 {
-			later.Reset(wait)
+func (r *StatusReconciler) Start(ctx context.Context) error {
+	for name := range r.written {
+		if r.version(name) == "" {
+			r.forget(name) // It was deleted between two terms.
 		}
 	}
+	term := leading.Controller{
+		Name: "resourcepolicy-status", Reconciler: r, Sources: []source.Source{r.trigger}, Log: r.log,
+	}
+	return term.Start(ctx)
 }
 
-// pass writes each status that differs and is due. It returns the time until the next one is due, 0
-// if there is none.
-func (w *Writer) pass(ctx context.Context) time.Duration {
-	latest := w.table.Current()
-	if latest == nil {
-		return 0
+// Reconcile writes the status of a policy if it differs and is due.
+func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	latest := r.table.Current()
+	p, known := policyIn(latest, req.Name)
+	if r.written[req.Name].uid != p.UID {
+		r.forget(req.Name)
 	}
-	w.excesses = map[string][]table.Excess{}
-	for _, e := range latest.Excesses() {
-		w.excesses[e.Policy] = append(w.excesses[e.Policy], e)
+	if !known || p.Parsed != nil && latest.Reports[p.Name] == nil {
+		return reconcile.Result{}, nil
 	}
-	var wait time.Duration
-	present := make(map[string]struct{}, len(latest.Policies))
-	for _, p := range latest.Policies {
-		present[p.UID] = struct{}{}
+	if last := r.written[p.Name]; last.found == latest && last.version == r.version(p.Name) {
+		return reconcile.Result{}, nil
 	}
-	for _, p := range inOrder(latest.Policies, w.written) {
-		report := latest.Reports[p.Name]
-		if p.Parsed != nil && report == nil {
-			continue
-		}
-		left := w.write(ctx, p, latest)
-		if left > 0 && (wait == 0 || left < wait) {
-			wait = left
-		}
+	if left := r.wait(latest, p, time.Now()); left > 0 {
+		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	for uid := range w.written {
-		if _, ok := present[uid]; !ok {
-			delete(w.written, uid)
-			w.events.forget(types.UID(uid))
-		}
+	var object v1alpha1.ResourcePolicy
+	if err := r.client.Get(ctx, req.NamespacedName, &object); err != nil {
+		r.forget(req.Name) // The policy is gone; the cache is about to learn so.
+		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	return wait
+	if string(object.UID) != p.UID || object.Generation != p.Generation {
+		return reconcile.Result{}, nil // Another evaluation follows.
+	}
+	return r.update(ctx, latest, p, &object)
 }
 
-// write brings one status up to date, or returns how long that has to wait.
-func (w *Writer) write(ctx context.Context, p table.Policy, latest *table.Snapshot) time.Duration {
-	now, last, report := time.Now(), w.written[p.UID], latest.Reports[p.Name]
-	if last.found == latest && last.version == w.version(p.Name) {
-		return 0
+// update computes the status of a policy, and writes it if it differs.
+func (r *StatusReconciler) update(
+	ctx context.Context, latest *table.Snapshot, p table.Policy, object *v1alpha1.ResourcePolicy,
+) (reconcile.Result, error) {
+	now, before, last := time.Now(), object.Status, r.written[p.Name]
+	found := r.find(latest, p, now)
+	object.Status = statusOf(p, found, before)
+	last.uid = p.UID
+	again := now.Add(look(p))
+	if !equality.Semantic.DeepEqual(before, object.Status) {
+		if left := r.pacer.Wait(p.Name, contentOf(object), now); left > 0 {
+			last.again = now.Add(left)
+			r.written[p.Name] = last
+			return reconcile.Result{RequeueAfter: left}, nil
+		}
+		if err := r.write(ctx, object, before); err != nil {
+			return r.failed(ctx, p.Name, last, err)
+		}
+		again = now.Add(statusInterval)
 	}
+	last.found, last.version, last.again = latest, object.ResourceVersion, again
+	last.generation, last.offered = p.Generation, object.Status.OfferedResources
+	r.written[p.Name] = last
+	r.events.emit(object, found, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
+	return reconcile.Result{}, nil
+}
+
+// policyIn returns the policy of this name. The snapshot may be nil.
+func policyIn(s *table.Snapshot, name string) (p table.Policy, found bool) {
+	if s == nil {
+		return p, false
+	}
+	i := slices.IndexFunc(s.Policies, func(p table.Policy) bool { return p.Name == name })
+	if i < 0 {
+		return p, false
+	}
+	return s.Policies[i], true
+}
+
+// forget drops everything about a policy that is gone.
+func (r *StatusReconciler) forget(name string) {
+	r.events.forget(types.UID(r.written[name].uid))
+	delete(r.written, name)
+}
+
+// wait returns how long the status of a policy has to wait, 0 to compute it now.
+func (r *StatusReconciler) wait(latest *table.Snapshot, p table.Policy, now time.Time) time.Duration {
+	last := r.written[p.Name]
 	if left := last.retry.Sub(now); left > 0 {
 		return left
 	}
-	if left := last.again.Sub(now); left > 0 && !last.urgent(p, report) {
+	if left := last.again.Sub(now); left > 0 && !last.urgent(p, latest.Reports[p.Name]) {
 		return left
 	}
-	if left := w.dryRunEnded.Add(w.pause).Sub(now); left > 0 && p.DryRun() {
-		return left
+	left := r.dryRunEnded.Add(r.pause).Sub(now)
+	if left <= 0 || !p.DryRun() {
+		return 0
 	}
-	var object v1alpha1.ResourcePolicy
-	if err := w.client.Get(ctx, client.ObjectKey{Name: p.Name}, &object); err != nil {
-		return 0 // The policy is gone; the cache is about to learn so.
-	}
-	if string(object.UID) != p.UID || object.Generation != p.Generation {
-		return 0 // Another evaluation follows.
-	}
-	before := object.Status
-	found := find(latest, p)
-	found.excesses = w.excesses[p.Name]
-	object.Status = statusOf(p, found, before)
-	if p.DryRun() {
-		w.dryRunEnded = time.Now()
-		w.pause = dryRunPause * w.dryRunEnded.Sub(now)
-	}
-	if !equality.Semantic.DeepEqual(before, object.Status) {
-		if left := w.pacer.Wait(p.Name, contentOf(&object), now); left > 0 {
-			last.again = now.Add(left)
-			w.written[p.UID] = last
+	for _, other := range inOrder(latest.Policies, r.written) {
+		switch {
+		case other.Name == p.Name:
 			return left
+		case other.DryRun():
+			left += dryRunGap
 		}
-		err := w.update(ctx, &object)
-		if kube.RefusedContent(err) {
-			object.Status = leastOf(object.Status, err)
-			err = nil
-			if !equality.Semantic.DeepEqual(before, object.Status) {
-				err = w.update(ctx, &object)
-			}
-		}
-		if err != nil {
-			wait := statusRetry
-			if apierrors.IsConflict(err) {
-				wait = statusConflict
-			}
-			last.retry = time.Now().Add(wait)
-			w.written[p.UID] = last
-			return wait
-		}
-		last = written{again: now.Add(w.interval)}
-	} else {
-		last = written{again: now.Add(w.look(p))}
 	}
-	last.found, last.version = latest, object.ResourceVersion
-	last.generation, last.offered = p.Generation, object.Status.OfferedResources
-	w.written[p.UID] = last
-	w.events.emit(&object, found, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
-	return 0
+	return left
+}
+
+// find collects everything in a snapshot about a policy. For a dry run it evaluates the effect of
+// activating it, and determines how long the next dry run has to wait.
+func (r *StatusReconciler) find(latest *table.Snapshot, p table.Policy, now time.Time) finding {
+	if r.excessesIn != latest {
+		r.excesses, r.excessesIn = map[string][]table.Excess{}, latest
+		for _, e := range latest.Excesses() {
+			r.excesses[e.Policy] = append(r.excesses[e.Policy], e)
+		}
+	}
+	found := find(latest, p)
+	found.excesses = r.excesses[p.Name]
+	if p.DryRun() {
+		r.dryRunEnded = time.Now()
+		r.pause = dryRunPause * r.dryRunEnded.Sub(now)
+	}
+	return found
+}
+
+// failed schedules the next attempt to write a status. A new snapshot does not bring it forward.
+func (r *StatusReconciler) failed(ctx context.Context, name string, last written, err error) (reconcile.Result, error) {
+	conflict := apierrors.IsConflict(err)
+	wait := statusRetry
+	if conflict {
+		wait = statusConflict
+	}
+	last.retry = time.Now().Add(wait)
+	r.written[name] = last
+	if conflict {
+		return reconcile.Result{RequeueAfter: wait}, nil
+	}
+	return leading.Written(ctx, fmt.Errorf("cannot write the status of a policy: %w", err))
 }
 
 // contentOf renders the status of a policy without its times, for the pacer. A policy that is created
@@ -253,7 +309,7 @@ func contentOf(object *v1alpha1.ResourcePolicy) string {
 }
 
 // look returns how long to wait before a correct status is checked again.
-func (w *Writer) look(p table.Policy) time.Duration {
+func look(p table.Policy) time.Duration {
 	if p.DryRun() {
 		return dryRunLook
 	}
@@ -267,7 +323,7 @@ func inOrder(policies []table.Policy, by map[string]written) []table.Policy {
 	slices.SortStableFunc(ordered, func(a, b table.Policy) int {
 		switch {
 		case a.DryRun() && b.DryRun():
-			return by[a.UID].again.Compare(by[b.UID].again)
+			return by[a.Name].again.Compare(by[b.Name].again)
 		case a.DryRun():
 			return 1
 		case b.DryRun():
@@ -278,23 +334,36 @@ func inOrder(policies []table.Policy, by map[string]written) []table.Policy {
 	return ordered
 }
 
-func (w *Writer) update(ctx context.Context, object *v1alpha1.ResourcePolicy) error {
+// write writes the status of a policy, or the least of it if the API server refuses the rest.
+func (r *StatusReconciler) write(
+	ctx context.Context, object *v1alpha1.ResourcePolicy, before v1alpha1.ResourcePolicyStatus,
+) error {
+	err := r.send(ctx, object)
+	if !kube.RefusedContent(err) {
+		return err
+	}
+	r.log.Error(err, "The status of a policy is refused; without its details it may be written", "policy", object.Name)
+	object.Status = leastOf(object.Status, err)
+	if equality.Semantic.DeepEqual(before, object.Status) {
+		return nil
+	}
+	return r.send(ctx, object)
+}
+
+func (r *StatusReconciler) send(ctx context.Context, object *v1alpha1.ResourcePolicy) error {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	content := contentOf(object)
-	err := w.client.Status().Update(ctx, object)
-	w.count(ctx, err)
+	err := r.client.Status().Update(ctx, object)
+	r.count(ctx, err)
 	if err == nil {
-		w.pacer.Wrote(object.Name, content, "", time.Now())
-	}
-	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && ctx.Err() == nil {
-		w.log.Error(err, "Cannot write the status of a policy; will retry", "policy", object.Name)
+		r.pacer.Wrote(object.Name, content, "", time.Now())
 	}
 	return err
 }
 
 // count counts one write. A policy that is gone and a term that has ended are no failures.
-func (w *Writer) count(ctx context.Context, err error) {
+func (r *StatusReconciler) count(ctx context.Context, err error) {
 	result := "failed"
 	switch {
 	case err == nil:
@@ -304,5 +373,5 @@ func (w *Writer) count(ctx context.Context, err error) {
 	case apierrors.IsNotFound(err), errors.Is(ctx.Err(), context.Canceled):
 		return
 	}
-	w.writes.WithLabelValues(result).Inc()
+	r.writes.WithLabelValues(result).Inc()
 }

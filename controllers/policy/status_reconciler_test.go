@@ -24,7 +24,6 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
@@ -32,10 +31,10 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// testWriter is a status Writer with a fake API.
+// testWriter is a StatusReconciler with a fake API.
 type testWriter struct {
 	t        *testing.T
-	writer   *Writer
+	writer   *StatusReconciler
 	client   client.Client
 	policy   table.Policy
 	recorder *events.FakeRecorder
@@ -83,12 +82,7 @@ func withWriter(t *testing.T, test func(*testWriter)) {
 					return c.SubResource(sub).Update(ctx, o, opts...)
 				},
 			}).Build()
-		w.writer = &Writer{
-			client: w.client, table: table.New(), version: w.version, debouncer: debounce.New(statusBatch),
-			interval: statusInterval, events: newEvents(w.recorder), writes: newWriteCounter(),
-			pacer:   restore.New().Pacer("ResourcePolicy", logr.Discard()),
-			written: map[string]written{}, log: logr.Discard(),
-		}
+		w.writer = newStatusReconciler(w.client, table.New(), w.version, w.recorder, restore.New(), logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = w.writer.Start(ctx) }()
@@ -132,7 +126,7 @@ func (w *testWriter) report(r offer.Report) { w.reportOf(&r) }
 
 func (w *testWriter) reportOf(r *offer.Report) {
 	w.publish([]table.Policy{w.policy}, map[string]*offer.Report{"p": r})
-	w.writer.debouncer.Wake()
+	w.writer.Wake()
 }
 
 func (w *testWriter) publish(policies []table.Policy, reports map[string]*offer.Report) {
@@ -395,7 +389,7 @@ func TestAnIdleWriterReadsNothing(t *testing.T) {
 				reports[name] = &offer.Report{Count: 1}
 			}
 			w.publish(policies, reports)
-			w.writer.debouncer.Wake()
+			w.writer.Wake()
 		}
 		// The two policies are first checked half a second apart, and again after statusLook each.
 		report("p")
