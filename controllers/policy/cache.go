@@ -125,15 +125,14 @@ func offeredNames(object *v1alpha1.ResourcePolicy) []string {
 	return names
 }
 
-// Remove forgets a policy, and reports whether it was known.
-func (c *Cache) Remove(object *v1alpha1.ResourcePolicy) bool {
+// Remove forgets the policy of this name, and reports whether it was known.
+func (c *Cache) Remove(name string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	known := c.byName[object.Name]
-	if known == nil || known.UID != string(object.UID) {
+	if c.byName[name] == nil {
 		return false
 	}
-	delete(c.byName, object.Name)
+	delete(c.byName, name)
 	c.listed = nil
 	return true
 }

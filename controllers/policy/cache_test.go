@@ -59,7 +59,7 @@ func TestTheCacheReturnsTheLastSeenVersion(t *testing.T) {
 			t.Errorf("version %q, want %q", got, version)
 		}
 	}
-	c.Remove(p)
+	c.Remove("p")
 	if got := c.Version("p"); got != "" {
 		t.Errorf("version %q of a removed policy", got)
 	}
@@ -87,7 +87,7 @@ func TestTheListIsTheSameUntilAPolicyChanges(t *testing.T) {
 	if got := c.List().Valid[0].Fixed["cpu"]; got != 2000 {
 		t.Errorf("cpu %d after an edit, want 2000", got)
 	}
-	c.Remove(edited)
+	c.Remove("p")
 	if got := c.List().Valid; len(got) != 0 {
 		t.Errorf("%d policies after the only one was removed", len(got))
 	}

@@ -47,8 +47,8 @@ func TestTooManyFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 		}
 	}
 	expect("a-new-one", "d-dry-run")
-	c.Remove(filtered("p-007", "", 0)) // Another policy has its filter.
+	c.Remove("p-007") // Another policy has its filter.
 	expect("a-new-one", "d-dry-run")
-	c.Remove(filtered("p-008", "", 0))
+	c.Remove("p-008")
 	expect("d-dry-run")
 }

@@ -74,7 +74,7 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 		b.policies.Set(p)
 	}
 	for i := range 20 {
-		b.policies.Remove(benchPolicy(t, i, 1))
+		b.policies.Remove(benchPolicy(t, i, 1).Name)
 	}
 	// Its own control plane, because nothing collects that many objects afterwards.
 	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/components/catalog/crd.yaml"}})

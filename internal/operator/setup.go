@@ -180,7 +180,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 		}
 	}
 
-	ofPolicies, err := policy.Watch(mgr.GetCache(), policies, wake, statuses.Wake)
+	parser, err := policy.NewReconciler(mgr.GetCache(), policies, wake, statuses.Check, log.WithName("policies"))
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider, Peers: decider.Peers,
 		Debouncer: p.debouncer, Table: p.table,
 		Previous: func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
-		Sources:  monitors.and(sourcesOf(append(core.Sources(), ofPolicies, ofGrants, record), informers)),
+		Sources:  monitors.and(sourcesOf(append(core.Sources(), parser, ofGrants, record), informers)),
 		Answers:  monitors.Answers, Published: published, Log: log.WithName("offers"),
 	})
 	if p.metrics != nil {
@@ -204,8 +204,8 @@ func setup(mgr ctrl.Manager, p parts) error {
 			}
 		}
 	}
-	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(record), mgr.Add(evaluator), mgr.Add(monitors),
-		plugins.addTo(mgr))
+	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(parser), mgr.Add(record), mgr.Add(evaluator),
+		mgr.Add(monitors), plugins.addTo(mgr))
 }
 
 func onSnapshot(wake func()) func(*table.Snapshot) {

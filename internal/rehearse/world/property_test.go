@@ -121,7 +121,7 @@ func (p *provider) apply(object *v1alpha1.ResourcePolicy) {
 func (p *provider) remove(name string) {
 	for _, known := range p.policies.List().All {
 		if known.Name == name {
-			p.policies.Remove(known.Object)
+			p.policies.Remove(known.Name)
 		}
 	}
 }
