@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
@@ -54,11 +55,12 @@ func (c *Controller) Start(ctx context.Context) error {
 	term, err := controller.NewUnmanaged(c.Name, controller.Options{
 		Reconciler: reconcile.Func(c.reconcile), MaxConcurrentReconciles: c.Workers,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, RetryAfter),
+		NewQueue:    newQueue,
 		// The names are those of the previous term.
 		SkipNameValidation: new(true),
 		// While the API server is away, a source waits. The end of the process would help nobody.
 		CacheSyncTimeout: math.MaxInt64,
-		Logger:           c.Log.V(1), LogConstructor: logOf(c.Name, c.Log),
+		LogConstructor:   logOf(c.Name, c.Log),
 	})
 	if err != nil {
 		return err
@@ -71,18 +73,41 @@ func (c *Controller) Start(ctx context.Context) error {
 			defer informer.running.Wait()
 		}
 	}
-	if err := term.Start(ctx); ctx.Err() == nil {
+	if err := term.Start(ctx); !ended(ctx) {
 		return err
 	}
-	return nil // The context has ended: the normal end.
+	return nil // The normal end.
 }
 
 // reconcile reconciles a request, unless the term has ended: then the sources may not have been read.
 func (c *Controller) reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	if ctx.Err() != nil {
+	if ended(ctx) {
 		return reconcile.Result{}, nil
 	}
 	return c.Reconciler.Reconcile(ctx, req)
+}
+
+func ended(ctx context.Context) bool { return ctx.Err() != nil }
+
+// drainingQueue hands out what is ready before it shuts down: the gauge workqueue_depth outlives it.
+type drainingQueue struct {
+	priorityqueue.PriorityQueue[reconcile.Request]
+}
+
+func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+	return drainingQueue{priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) {
+		o.RateLimiter = limiter
+	})}
+}
+
+// ShutDown implements workqueue.TypedInterface. The term has ended, so no request is reconciled.
+func (q drainingQueue) ShutDown() {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for tries := 1000; tries > 0 && q.Len() > 0; tries-- {
+		<-poll.C
+	}
+	q.PriorityQueue.ShutDown()
 }
 
 // logOf returns the loggers of a controller and of its requests. The controller's own lines, which say
@@ -127,7 +152,7 @@ func (s boundedSink) WithName(name string) logr.LogSink {
 // it a reconcile.TerminalError: then only a change that the user makes can help.
 func Written(ctx context.Context, err error) (reconcile.Result, error) {
 	switch {
-	case ctx.Err() != nil:
+	case ended(ctx):
 		return reconcile.Result{}, nil // The next term begins with every request.
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return reconcile.Result{RequeueAfter: RetryAfter}, nil

@@ -33,7 +33,9 @@ type lab struct {
 	calls map[string][]time.Time
 	// answer is the error of each call.
 	answer error
-	start  time.Time
+	// block, if not nil, is called for each call.
+	block func(context.Context)
+	start time.Time
 }
 
 func request(name string) reconcile.Request {
@@ -52,7 +54,10 @@ func newLab(log logr.Logger, period time.Duration, names ...string) *lab {
 	return l
 }
 
-func (l *lab) Reconcile(_ context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (l *lab) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	if l.block != nil {
+		l.block(ctx)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.calls[req.Name] = append(l.calls[req.Name], time.Now())
@@ -161,6 +166,44 @@ func TestAnyNumberOfFailuresIsABoundedNumberOfLines(t *testing.T) {
 			t.Errorf("a line about anything else: %s", logged[i])
 		}
 	})
+}
+
+// The gauge outlives the queue of the term. An alert on it must not fire for ever after a change of leader.
+func TestTheDepthOfAQueueIs0AfterItsTerm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := newLab(logr.Discard(), time.Second, "a", "b", "c", "d")
+		l.Name = "depth"
+		l.block = func(ctx context.Context) { <-ctx.Done() }
+		l.term(t, func() {
+			pass(time.Second)
+			if got := depth(t, "depth"); got != 3 {
+				t.Errorf("%v requests wait for the only worker, want 3", got)
+			}
+		})
+		if got := depth(t, "depth"); got != 0 {
+			t.Errorf("%v requests wait after the term", got)
+		}
+		if n := len(l.at("b")); n != 0 {
+			t.Error("a request was reconciled after the term")
+		}
+	})
+}
+
+// depth returns the value of workqueue_depth for a controller.
+func depth(t *testing.T, controller string) (sum float64) {
+	t.Helper()
+	families, err := metrics.Registry.Gather()
+	test.Must(t, err)
+	for _, family := range families {
+		for _, m := range family.GetMetric() {
+			for _, label := range m.GetLabel() {
+				if family.GetName() == "workqueue_depth" && label.GetName() == "controller" && label.GetValue() == controller {
+					sum += m.GetGauge().GetValue()
+				}
+			}
+		}
+	}
+	return sum
 }
 
 func TestTheMetricsOfControllersAreServedWithOneSeriesPerController(t *testing.T) {
