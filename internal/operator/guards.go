@@ -29,8 +29,8 @@ func (p *parts) guards(
 			on.work, on.published = append(on.work, list), append(on.published, onSnapshot(list.Wake))
 		}
 		if p.placements != "" {
-			list := placement.NewReconciler(client, types.NamespacedName{Namespace: namespace, Name: p.placements}, p.table, wake,
-				restores, log.WithName("placements"))
+			list := placement.NewReconciler(client, types.NamespacedName{Namespace: namespace, Name: p.placements}, p.table,
+				wake, restores, log.WithName("placements"))
 			answers.AwaitPlacement(list)
 			on.work, on.collectors = append(on.work, list), append(on.collectors, list)
 			on.published = append(on.published, onSnapshot(list.Wake))

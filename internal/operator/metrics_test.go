@@ -3,12 +3,15 @@ package operator
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/engine"
@@ -135,4 +138,25 @@ func TestMetricsPassTheLinterBeforeTheFirstSnapshot(t *testing.T) {
 	if err != nil || len(problems) > 0 {
 		t.Errorf("problems %v, error %v", problems, err)
 	}
+}
+
+func TestEachControllerHasTheMetricsOfControllerRuntime(t *testing.T) {
+	startOperator(t, withElection(longLease(t)), func(o *parts) {
+		o.servedClasses, o.placements, o.podSecurity = "classes", "placements", podsecurity.Level("baseline")
+	})
+	want := []string{"classlist", "placement", "podsecurity", "resourcepolicy", "resourcepolicy-status"}
+	test.Eventually(t, func() string {
+		families, err := metrics.Registry.Gather()
+		test.Must(t, err)
+		missing := slices.Clone(want)
+		for _, family := range families {
+			if family.GetName() != "controller_runtime_reconcile_errors_total" {
+				continue
+			}
+			for _, m := range family.GetMetric() {
+				missing = slices.DeleteFunc(missing, func(name string) bool { return m.GetLabel()[0].GetValue() == name })
+			}
+		}
+		return strings.Join(missing, ", ")
+	})
 }
