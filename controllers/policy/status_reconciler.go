@@ -53,11 +53,9 @@ const (
 // StatusReconciler writes the statuses of policies. It is work for the leader: two writers would undo each
 // other's writes.
 type StatusReconciler struct {
-	client client.Client
-	table  *table.Table
-	// version returns the resource version at which a policy was last seen, empty if it is not
-	// known.
-	version func(name string) string
+	client  client.Client
+	table   *table.Table
+	version func(policy string) string
 	trigger *leading.Trigger
 	events  *eventWriter
 	pacer   *restore.Pacer
@@ -74,17 +72,10 @@ type StatusReconciler struct {
 	pause       time.Duration
 }
 
-// NewStatusReconciler returns a StatusReconciler that writes statuses from the table's snapshots. It reads
-// the last seen version of an object from policies.
+// NewStatusReconciler returns a StatusReconciler that writes statuses from the table's snapshots. The version
+// of a policy is the one at which it was last seen, empty if it is not known.
 func NewStatusReconciler(
-	api client.Client, from *table.Table, policies *Cache, recorder events.EventRecorder, restores restore.Restores,
-	log logr.Logger,
-) *StatusReconciler {
-	return newStatusReconciler(api, from, policies.Version, recorder, restores, log)
-}
-
-func newStatusReconciler(
-	api client.Client, from *table.Table, version func(string) string, recorder events.EventRecorder,
+	api client.Client, from *table.Table, version func(policy string) string, recorder events.EventRecorder,
 	restores restore.Restores, log logr.Logger,
 ) *StatusReconciler {
 	r := &StatusReconciler{

@@ -82,7 +82,7 @@ func withWriter(t *testing.T, test func(*testWriter)) {
 					return c.SubResource(sub).Update(ctx, o, opts...)
 				},
 			}).Build()
-		w.writer = newStatusReconciler(w.client, table.New(), w.version, w.recorder, restore.New(), logr.Discard())
+		w.writer = NewStatusReconciler(w.client, table.New(), w.version, w.recorder, restore.New(), logr.Discard())
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = w.writer.Start(ctx) }()

@@ -150,7 +150,8 @@ func setup(mgr ctrl.Manager, p parts) error {
 
 	// The writers, which run while this replica leads.
 	restores := restore.New()
-	statuses := policy.NewStatusReconciler(mgr.GetClient(), p.table, policies, recorder, restores, log.WithName("status"))
+	statuses := policy.NewStatusReconciler(mgr.GetClient(), p.table, policies.Version, recorder, restores,
+		log.WithName("status"))
 	answers := slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), namespace, decider, p.debouncer, tenure.Holds,
 		recorder, restores, log.WithName("slices"))
 	record := offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), namespace, log.WithName("offered"))
