@@ -71,6 +71,18 @@ func (t *Trigger) Enqueue(requests ...reconcile.Request) {
 	t.enqueue(func() []reconcile.Request { return requests })
 }
 
+// EnqueueAfter enqueues these requests after this time, whatever the window.
+func (t *Trigger) EnqueueAfter(after time.Duration, requests ...reconcile.Request) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queue == nil {
+		return
+	}
+	for _, r := range requests {
+		t.queue.AddAfter(r, after)
+	}
+}
+
 func (t *Trigger) enqueue(requests func() []reconcile.Request) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
