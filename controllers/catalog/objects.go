@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
@@ -150,7 +151,7 @@ func observe(u *unstructured.Unstructured) observed {
 	o := identify(u)
 	o.print, o.manager = fingerprintOf(u), restore.LastManager(u)
 	at, until := timeIn(u, observedTimeField), timeIn(u, validUntilField)
-	if until.Sub(at) == Validity {
+	if until.Sub(at) == catalog.Validity {
 		o.written = at
 	}
 	if role, found, _ := unstructured.NestedStringMap(u.Object, "roleRef"); found {

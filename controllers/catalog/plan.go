@@ -43,7 +43,7 @@ func (p published) offer(to table.Tenant, class string, now time.Time) (v1alpha1
 	if i < 0 {
 		return v1alpha1.OfferStatus{}, false
 	}
-	return StatusOf(to.Consumer, &entries[i], now), true
+	return catalog.StatusOf(to.Consumer, &entries[i], now), true
 }
 
 // term holds the state of a Writer while it leads: what exists, what should exist, and what to write.

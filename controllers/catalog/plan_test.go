@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
@@ -44,7 +45,7 @@ func (s *shown) offer(to table.Tenant, class string, now time.Time) (v1alpha1.Of
 	title, found := s.titles[to.Consumer][class]
 	status := v1alpha1.OfferStatus{ClusterID: to.Consumer, Class: class}
 	status.Title = v1alpha1.Title(title)
-	status.ObservedTime.Time, status.ValidUntil.Time = now, now.Add(Validity)
+	status.ObservedTime.Time, status.ValidUntil.Time = now, now.Add(catalog.Validity)
 	return status, found
 }
 
@@ -185,7 +186,7 @@ func TestAnUnchangedOfferIsWrittenAgainBeforeItIsOld(t *testing.T) {
 			t.Errorf("wrote %v", names)
 		}
 	}
-	if renewAfter >= RenewInterval || RenewInterval >= Validity {
+	if renewAfter >= RenewInterval || RenewInterval >= catalog.Validity {
 		t.Error("an Offer is not written again in time")
 	}
 }

@@ -10,9 +10,6 @@ const (
 	// RenewInterval is the longest time between two writes of an Offer. It is longer than renewAfter,
 	// because an Offer waits for its turn under the total rate.
 	RenewInterval = 10 * time.Minute
-	// Validity is the time for which an entry is valid after it was observed, if nothing writes it
-	// again. It leaves a new leader time to take over.
-	Validity = 15 * time.Minute
 )
 
 const (

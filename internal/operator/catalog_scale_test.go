@@ -168,7 +168,7 @@ func awaitNewest(t *testing.T, w *catalog.Writer, api client.Client, b *bench) {
 	for _, tenant := range latest.Tenants() {
 		entries := latest.In(tenant)
 		for i := range entries {
-			cpu := catalog.StatusOf(tenant.Consumer, &entries[i], time.Now()).Available["cpu"]
+			cpu := core.StatusOf(tenant.Consumer, &entries[i], time.Now()).Available["cpu"]
 			want[tenant.Namespace+"/"+entries[i].Class] = cpu.String()
 		}
 	}

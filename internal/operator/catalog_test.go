@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/hack/controlplane"
+	core "proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
 )
@@ -225,7 +226,7 @@ func TestEachConsumerReadsItsOffersAndNothingElse(t *testing.T) {
 	if owners := offer.OwnerReferences; len(owners) != 1 || owners[0].UID != rome.GetUID() || owners[0].Kind != "Tenant" {
 		t.Errorf("the Offer is owned by %+v", owners)
 	}
-	if valid := offer.Status.ValidUntil.Sub(offer.Status.ObservedTime.Time); valid != catalog.Validity {
+	if valid := offer.Status.ValidUntil.Sub(offer.Status.ObservedTime.Time); valid != core.Validity {
 		t.Errorf("the Offer is valid for %v", valid)
 	}
 	for _, identity := range []struct{ user, group string }{{"rome", "liqo.io"}, {"someone", "iam:rome"}} {

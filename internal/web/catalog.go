@@ -11,7 +11,6 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	publish "proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/table"
 )
@@ -146,7 +145,7 @@ func entriesOf(from *published, id string) []v1alpha1.OfferStatus {
 	entries := from.Of(id)
 	all := make([]v1alpha1.OfferStatus, len(entries))
 	for i := range entries {
-		all[i] = publish.StatusOf(id, &entries[i], from.observed)
+		all[i] = catalog.StatusOf(id, &entries[i], from.observed)
 	}
 	return all
 }
@@ -157,7 +156,7 @@ func publicCatalog(from *catalog.Catalog) rest.PublicCatalog {
 	all := rest.PublicCatalog{Classes: []rest.PublicClass{}}
 	entries := from.Of("")
 	for i := range entries {
-		entry := publish.StatusOf("", &entries[i], time.Time{})
+		entry := catalog.StatusOf("", &entries[i], time.Time{})
 		all.Classes = append(all.Classes, rest.PublicClass{
 			Class: entry.Class, CatalogWords: entry.CatalogWords, Price: entry.Price,
 		})

@@ -131,7 +131,7 @@ var table = []rule{
 		never: arithmetic, noClock: true, why: pure,
 	},
 	{
-		place: "internal/catalog", may: append([]string{"api/v1alpha1", "internal/table"}, core...),
+		place: "internal/catalog", may: append([]string{"api/v1alpha1", "internal/table", "internal/quantity"}, core...),
 		never: world, noClock: true, why: pure,
 	},
 	{place: "internal/broker", may: []string{"internal/capacity"}, never: arithmetic, noClock: true, why: pure},
@@ -195,7 +195,7 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "controllers/policy", "controllers/catalog", "controllers/consumer", "controllers/orchestration",
+			"api", "controllers/policy", "controllers/consumer", "controllers/orchestration",
 			"internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer", "internal/plugins/filters", "internal/visible",
 		},

@@ -10,9 +10,12 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/quantity"
 )
+
+// Validity is the time for which an entry is valid after it was observed, if nothing writes it again. It
+// leaves a new leader time to take over.
+const Validity = 15 * time.Minute
 
 const (
 	// maxResources bounds the resources of a list of an entry, as the schema of the Offer does.
@@ -26,7 +29,7 @@ const (
 )
 
 // StatusOf returns an entry as the API has it. It was observed at this time.
-func StatusOf(clusterID string, e *catalog.Entry, observed time.Time) v1alpha1.OfferStatus {
+func StatusOf(clusterID string, e *Entry, observed time.Time) v1alpha1.OfferStatus {
 	words := &e.Policy.Catalog
 	s := v1alpha1.OfferStatus{
 		ClusterID: clusterID, Class: e.Class, Price: priceLine(e),
@@ -66,7 +69,7 @@ func StatusOf(clusterID string, e *catalog.Entry, observed time.Time) v1alpha1.O
 }
 
 // defaults returns the defaults of the resources that the class offers.
-func defaults(e *catalog.Entry) capacity.Amounts {
+func defaults(e *Entry) capacity.Amounts {
 	out := capacity.Amounts{}
 	for i := range e.Resources {
 		name := e.Resources[i].Resource
@@ -78,7 +81,7 @@ func defaults(e *catalog.Entry) capacity.Amounts {
 }
 
 // offered returns what is free on the largest node of the resources that the class has.
-func offered(e *catalog.Entry) capacity.Amounts {
+func offered(e *Entry) capacity.Amounts {
 	if e.Largest == nil {
 		return nil
 	}
@@ -105,7 +108,7 @@ func quantities(of capacity.Amounts) v1alpha1.Quantities {
 }
 
 // priceLine lists the most important prices, as in "cpu 0.021, memory 0.0029 EUR/hour".
-func priceLine(e *catalog.Entry) string {
+func priceLine(e *Entry) string {
 	names := e.Prices()
 	if len(names) == 0 {
 		return ""

@@ -10,14 +10,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
 )
 
-func entry() *catalog.Entry {
-	return &catalog.Entry{
+func entry() *Entry {
+	return &Entry{
 		Class: "gold",
 		Policy: &offer.Policy{
 			Name: "gold",
