@@ -85,9 +85,9 @@ func newer(version, than string) bool {
 	return err != nil || order > 0
 }
 
-// handler brings the objects of one kind to the cache.
+// handler brings the objects of one kind to the cache, and has each reconciled that others change.
 type handler struct {
-	*cache
+	plan *plan
 	kind kind
 }
 
@@ -95,14 +95,24 @@ func (h handler) id(u *unstructured.Unstructured) id {
 	return id{h.kind, u.GetNamespace(), u.GetName()}
 }
 
-// Set implements kube.Handler.
-func (h handler) Set(u *unstructured.Unstructured) bool { return h.set(h.id(u), unpack(u)) }
+// Set implements kube.Handler. The comparison does not wait for it.
+func (h handler) Set(u *unstructured.Unstructured) bool {
+	if h.plan.cache.set(h.id(u), unpack(u)) {
+		h.plan.enqueue(h.id(u), 0)
+	}
+	return false
+}
 
 // Remove implements kube.Handler.
-func (h handler) Remove(u *unstructured.Unstructured) bool { return h.remove(h.id(u), unpack(u)) }
+func (h handler) Remove(u *unstructured.Unstructured) bool {
+	if h.plan.cache.remove(h.id(u), unpack(u)) {
+		h.plan.enqueue(h.id(u), 0)
+	}
+	return false
+}
 
 // RemoveAll implements kube.Handler.
-func (h handler) RemoveAll() { h.removeAll(h.kind) }
+func (h handler) RemoveAll() { h.plan.cache.removeAll(h.kind) }
 
 // The fields in which an informer keeps what is needed of an object.
 const (

@@ -14,6 +14,12 @@ import (
 // errNotShown is returned for an entry that a later state of the catalog does not have.
 var errNotShown = errors.New("the class is not in the catalog of the consumer any more")
 
+// objectAPI reads and writes single objects.
+type objectAPI interface {
+	write(ctx context.Context, j job, now time.Time) (*observed, error)
+	read(ctx context.Context, i id) (*observed, error)
+}
+
 // objectClient writes Offers and RoleBindings.
 type objectClient struct{ dynamic.Interface }
 

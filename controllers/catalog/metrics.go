@@ -56,14 +56,14 @@ func (m *writeMetrics) count(ctx context.Context, k kind, err error) {
 }
 
 // collect writes the metrics of a term.
-func (t *term) collect(ch chan<- prometheus.Metric, now time.Time) {
+func (p *plan) collect(ch chan<- prometheus.Metric, now time.Time) {
 	counts := map[kind]map[string]int{
 		offers:   {stateCurrent: 0, stateWaiting: 0, stateForeign: 0},
 		bindings: {stateCurrent: 0, stateWaiting: 0, stateForeign: 0},
 	}
 	oldest := now
-	t.mu.Lock()
-	for _, o := range t.objects {
+	p.mu.Lock()
+	for _, o := range p.objects {
 		switch {
 		case o.foreign:
 			counts[o.kind][stateForeign]++
@@ -76,7 +76,7 @@ func (t *term) collect(ch chan<- prometheus.Metric, now time.Time) {
 			counts[o.kind][stateCurrent]++
 		}
 	}
-	t.mu.Unlock()
+	p.mu.Unlock()
 	for k, states := range counts {
 		for state, n := range states {
 			ch <- prometheus.MustNewConstMetric(objectsDesc, prometheus.GaugeValue, float64(n), string(k), state)

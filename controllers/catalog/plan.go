@@ -6,9 +6,11 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
@@ -46,22 +48,54 @@ func (p published) offer(to table.Tenant, class string, now time.Time) (v1alpha1
 	return catalog.StatusOf(to.Consumer, &entries[i], now), true
 }
 
-// term holds the state of a Writer while it leads: what exists, what should exist, and what to write.
-type term struct {
-	cache   *cache
-	watches watches
-	events  *eventWriter
-	pacers  map[kind]*restore.Pacer
-	// changed wakes the dispatcher when the queue may have a new first object.
-	changed chan struct{}
+// plan holds what exists, what should exist, and when each object may be written.
+type plan struct {
+	cache    *cache
+	events   *eventWriter
+	pacers   map[kind]*restore.Pacer
+	subjects []Subject
+	// requests has the objects to reconcile, by kind.
+	requests map[kind]*leading.Trigger
 
 	mu sync.Mutex
-	// state is the state that was compared last, and role the UID of the ClusterRole then.
-	state    state
-	role     types.UID
-	subjects []Subject
-	objects  map[id]*wantedObject
-	queue    queue
+	// state is the state that was compared last, nil while nothing may be written, and role the UID of the
+	// ClusterRole then.
+	state   state
+	role    types.UID
+	objects map[id]*wantedObject
+}
+
+func newPlan(pacers map[kind]*restore.Pacer, events *eventWriter, subjects []Subject) *plan {
+	p := &plan{
+		cache: newCache(), events: events, pacers: pacers, subjects: subjects, requests: map[kind]*leading.Trigger{},
+		objects: map[id]*wantedObject{},
+	}
+	for _, k := range []kind{offers, bindings} {
+		p.requests[k] = leading.NewTrigger(0, func() []reconcile.Request { return p.all(k) })
+	}
+	return p
+}
+
+// all returns the requests of all objects of a kind.
+func (p *plan) all(k kind) (all []reconcile.Request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := map[id]struct{}{}
+	p.cache.each(func(i id, _ observed) { known[i] = struct{}{} })
+	for i := range p.objects {
+		known[i] = struct{}{}
+	}
+	for i := range known {
+		if i.kind == k {
+			all = append(all, i.request())
+		}
+	}
+	return all
+}
+
+// enqueue has an object reconciled after this time. It does not block.
+func (p *plan) enqueue(i id, after time.Duration) {
+	p.requests[i.kind].EnqueueAfter(after, i.request())
 }
 
 // wantedObject is an object that exists or should exist.
@@ -84,64 +118,80 @@ type wantedObject struct {
 	uid types.UID
 	// foreign is set while an object of this name exists that is not ours.
 	foreign bool
+	// writing is set while the object waits for its turn in a write.
 	writing bool
-	// due and place are its time and position in the queue. place counts from 1, and is 0 outside of
-	// the queue.
-	due   time.Time
-	place int
 }
 
-// compare works out what should exist, if the state has changed, and queues all differences.
-func (t *term) compare(latest state, subjects []Subject, now time.Time) {
-	role := t.watches.role.get()
-	t.mu.Lock()
-	same := t.state == latest && t.role == role
-	t.mu.Unlock()
-	var want map[id]*wantedObject
-	if !same {
-		want = t.desired(latest, role, subjects)
+// compare works out what should exist, if the state has changed, and enqueues all objects that this
+// concerns. The changes of others are enqueued by the watches.
+func (p *plan) compare(latest state, role types.UID, now time.Time) {
+	p.mu.Lock()
+	before, same := p.state, p.state == latest && p.role == role
+	p.mu.Unlock()
+	if same {
+		return
 	}
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if !same {
-		t.state, t.role, t.subjects = latest, role, subjects
-		for i, o := range t.objects {
-			if want[i] == nil {
-				o.present = false
+	want := p.desired(latest, role)
+	for i, due := range p.replace(before == nil, want, latest, role, now) {
+		p.enqueue(i, due.Sub(now))
+	}
+}
+
+// replace makes this what should exist, and returns when the objects are due that this concerns: all of
+// them if they are the first ones.
+func (p *plan) replace(
+	first bool, want map[id]*wantedObject, latest state, role types.UID, now time.Time,
+) map[id]time.Time {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.state, p.role = latest, role
+	changed := map[id]*wantedObject{}
+	if first { // What exists and is ours must go unless it is wanted.
+		p.cache.each(func(i id, have observed) {
+			if have.ours {
+				changed[i] = p.object(i)
 			}
-		}
-		for i, o := range want {
-			known := t.object(i)
-			known.tenant, known.want, known.present = o.tenant, o.want, true
+		})
+	}
+	for i, o := range p.objects {
+		if want[i] == nil && o.present {
+			o.present, changed[i] = false, o
 		}
 	}
-	// What exists and is ours must go unless it is wanted.
-	t.cache.each(func(i id, have observed) {
-		if have.ours {
-			t.object(i)
+	for i, o := range want {
+		known := p.object(i)
+		if first || !known.present || known.want != o.want || known.tenant != o.tenant {
+			changed[i] = known
 		}
-	})
-	for _, o := range t.objects {
-		t.check(o, now)
+		known.tenant, known.want, known.present = o.tenant, o.want, true
 	}
-	t.wake()
+	dues := map[id]time.Time{}
+	for i, o := range changed {
+		if o.writing {
+			continue // It is looked at after the write. Before, it would come ahead of others that are due.
+		}
+		if due := p.due(o, now); !due.IsZero() {
+			dues[i] = due
+		}
+	}
+	return dues
 }
 
 // object returns the object of this ID, which is created if it is not known.
-func (t *term) object(i id) *wantedObject {
-	o := t.objects[i]
+func (p *plan) object(i id) *wantedObject {
+	o := p.objects[i]
 	if o == nil {
 		o = &wantedObject{id: i}
-		t.objects[i] = o
+		p.objects[i] = o
 	}
 	return o
 }
 
 // desired returns what should exist.
-func (t *term) desired(latest state, role types.UID, subjects []Subject) map[id]*wantedObject {
+func (p *plan) desired(latest state, role types.UID) map[id]*wantedObject {
 	all := map[id]*wantedObject{}
 	tenants, others := usable(latest.tenants())
-	t.events.unpublished(others)
+	p.events.unpublished(others)
 	add := func(j job) {
 		o := &wantedObject{id: j.id, tenant: j.tenant}
 		if u, err := j.object(time.Time{}); err == nil { // Otherwise the write fails, and says why.
@@ -150,7 +200,7 @@ func (t *term) desired(latest state, role types.UID, subjects []Subject) map[id]
 		all[j.id] = o
 	}
 	for _, tenant := range tenants {
-		j := job{tenant: tenant, state: latest, role: role, subjects: subjects}
+		j := job{tenant: tenant, state: latest, role: role, subjects: p.subjects}
 		for _, class := range latest.classes(tenant) {
 			j.id = id{offers, tenant.Namespace, class}
 			add(j)
@@ -183,46 +233,45 @@ func usable(all []table.Tenant) (tenants, others []table.Tenant) {
 	return tenants, others
 }
 
-// check compares one object with what exists under its name, and queues it or takes it out of the
-// queue. The caller holds the lock.
-func (t *term) check(o *wantedObject, now time.Time) {
-	if o.writing {
-		return // It is checked after the write.
-	}
-	have, exists := t.cache.get(o.id)
+// due compares one object with what exists under its name. It returns when to look at it next, zero for
+// not before it changes: if it is not as it should be, or if it is old, it may be written then. The
+// caller holds the lock.
+func (p *plan) due(o *wantedObject, now time.Time) time.Time {
+	have, exists := p.cache.get(o.id)
 	if have.ours {
 		o.uid = have.uid
 	}
 	o.foreign = exists && !have.ours && have.uid != o.uid
 	if o.foreign {
-		t.events.foreign(o, have)
+		p.events.foreign(o, have)
 	}
 	switch {
 	case !o.present && (!exists || o.foreign):
 		o.since = time.Time{}
-		t.queue.remove(o)
-		if now.Sub(o.written) >= interval { // Until then, the object must not be created again.
-			delete(t.objects, o.id)
-			t.events.forget(o.id)
+		if forget := o.written.Add(interval); now.Before(forget) {
+			return forget // Until then, the object must not be created again.
 		}
+		delete(p.objects, o.id)
+		p.events.forget(o.id)
+		return time.Time{}
 	case o.foreign || have.deleting:
 		o.since = time.Time{}
-		t.queue.remove(o)
+		return time.Time{}
 	case !o.present || !exists || !o.stands(have, now):
 		if o.since.IsZero() {
 			o.since = now
 		}
 		due := newest(o.since, o.lastWrite(have, now).Add(interval), o.retry)
-		if left := t.pacers[o.kind].Wait(o.id.String(), content(o.present, o.want), now); left > 0 {
+		if left := p.pacers[o.kind].Wait(o.id.String(), content(o.present, o.want), now); left > 0 {
 			due = newest(due, now.Add(left))
 		}
-		t.queue.put(o, due)
+		return due
 	case o.kind == offers:
 		o.since = time.Time{}
-		t.queue.put(o, newest(have.written.Add(renewAfter), o.retry))
+		return newest(have.written.Add(renewAfter), o.retry)
 	default:
 		o.since = time.Time{}
-		t.queue.remove(o)
+		return time.Time{}
 	}
 }
 
@@ -251,36 +300,14 @@ func newest(times ...time.Time) (last time.Time) {
 	return last
 }
 
-// wake has the dispatcher look at the queue.
-func (t *term) wake() {
-	select {
-	case t.changed <- struct{}{}:
-	default:
+// pause has nothing written until the next comparison, which enqueues everything again.
+func (p *plan) pause() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, o := range p.objects {
+		o.since, o.writing = time.Time{}, false
 	}
-}
-
-// pause empties the queue. The next comparison fills it again.
-func (t *term) pause() {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	for len(t.queue) > 0 {
-		t.queue.remove(t.queue.first())
-	}
-	for _, o := range t.objects {
-		o.since = time.Time{}
-	}
-	t.state = nil
-}
-
-// next returns how long the first object in the queue has to wait, and whether there is one.
-func (t *term) next(now time.Time) (left time.Duration, some bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	first := t.queue.first()
-	if first == nil {
-		return 0, false
-	}
-	return max(0, first.due.Sub(now)), true
+	p.state = nil
 }
 
 // job is one write: what was found, and what to write.
@@ -315,53 +342,63 @@ func (j job) manager() string {
 	return j.have.manager
 }
 
-// take takes the first object out of the queue, if one is due.
-func (t *term) take(now time.Time) (job, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o := t.queue.first()
-	if o == nil || o.due.After(now) {
-		return job{}, false
+// next returns the write of an object that is due, or how long it has to wait, 0 for as long as nothing
+// changes. A write ends with wrote or failed, or with another call of next.
+func (p *plan) next(i id, now time.Time) (j *job, left time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	have, exists := p.cache.get(i)
+	o := p.objects[i]
+	switch {
+	case p.state == nil || o == nil && !have.ours:
+		return nil, 0
+	case o == nil: // What is ours must go unless it is wanted.
+		o = p.object(i)
 	}
-	t.queue.remove(o)
-	o.writing = true
-	j := job{
-		id: o.id, tenant: o.tenant, present: o.present, want: o.want, state: t.state, role: t.role, subjects: t.subjects,
+	due := p.due(o, now)
+	o.writing = !due.IsZero() && !due.After(now)
+	if !o.writing {
+		return nil, max(0, due.Sub(now))
 	}
-	if have, exists := t.cache.get(o.id); exists {
+	j = &job{
+		id: i, tenant: o.tenant, present: o.present, want: o.want, state: p.state, role: p.role, subjects: p.subjects,
+	}
+	if exists {
 		j.have, j.renews = &have, o.present && o.stands(have, now)
 	}
-	return j, true
+	return j, 0
 }
 
-// wrote records a write, with the object as it is now, nil for one that was deleted.
-func (t *term) wrote(j job, after *observed, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o := t.object(j.id)
+// wrote records a write, with the object as it is now, nil for one that was deleted. It returns when to
+// look at the object next, as next does.
+func (p *plan) wrote(j *job, after *observed, now time.Time) (left time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.object(j.id)
 	o.writing, o.written, o.failures, o.retry, o.since = false, now, 0, time.Time{}, time.Time{}
 	switch {
 	case after != nil:
-		t.cache.set(j.id, *after)
+		p.cache.set(j.id, *after)
 		o.uid, o.sent, o.stored = after.uid, j.want, after.print
 	case j.have != nil:
-		t.cache.remove(j.id, *j.have)
+		p.cache.remove(j.id, *j.have)
 	}
 	if !j.renews {
-		t.pacers[o.kind].Wrote(o.id.String(), content(after != nil, j.want), j.manager(), now)
+		p.pacers[o.kind].Wrote(o.id.String(), content(after != nil, j.want), j.manager(), now)
 	}
-	t.check(o, now)
-	t.wake()
+	if p.state == nil {
+		return 0
+	}
+	return max(0, p.due(o, now).Sub(now))
 }
 
-// failed schedules a retry.
-func (t *term) failed(j job, now time.Time) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	o := t.object(j.id)
-	o.writing = false
-	o.retry = now.Add(min(retryAtMost, retryAfter<<min(o.failures, 10)))
+// failed returns how long the object has to wait before the next attempt: twice as long after each.
+func (p *plan) failed(i id, now time.Time) (left time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	o := p.object(i)
+	left = min(retryAtMost, retryAfter<<min(o.failures, 10))
+	o.writing, o.retry = false, now.Add(left)
 	o.failures++
-	t.check(o, now)
-	t.wake()
+	return left
 }

@@ -25,12 +25,6 @@ const (
 	readyRetry  = 5 * time.Second
 	// apiTimeout bounds one read or write.
 	apiTimeout = 10 * time.Second
-	// waitingNotice is the wait for the first lists after which the log says what they wait for, and
-	// waitingAgain the time between two such lines.
-	waitingNotice = 10 * time.Second
-	waitingAgain  = 5 * time.Minute
-	// failureNotice is the minimum time between two log lines about failed writes.
-	failureNotice = 10 * time.Second
 	// clockSkew is the furthest that the time in an Offer may be in the future. Beyond it, the Offer
 	// was changed.
 	clockSkew = time.Minute

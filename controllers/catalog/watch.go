@@ -30,17 +30,17 @@ type watches struct {
 	role   *role
 }
 
-// newWatches returns informers that keep the cache up to date, and call wake after each change that
-// this process did not make.
-func newWatches(api dynamic.Interface, c *cache, wake func(), log logr.Logger) watches {
+// newWatches returns informers that keep the cache up to date. They enqueue each object that another
+// client changes, and call wake if another comparison is needed.
+func newWatches(api dynamic.Interface, p *plan, wake func(), log logr.Logger) watches {
 	w := watches{role: &role{}}
 	w.offers = kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: offerResource, Strip: pack}, wake, log,
-		handler{c, offers})
+		handler{p, offers})
 	w.all = kube.CRDInformers{
 		w.offers,
 		kube.NewCRDInformer(api, kube.Kind{
 			GroupVersionResource: bindingResource, Builtin: true, Name: RoleBinding, Strip: pack,
-		}, wake, log, handler{c, bindings}),
+		}, wake, log, handler{p, bindings}),
 		kube.NewCRDInformer(api, kube.Kind{
 			GroupVersionResource: roleResource, Builtin: true, Name: ClusterRole, Strip: kube.KeepFields(),
 		}, wake, log, w.role),

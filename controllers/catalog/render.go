@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
@@ -14,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/catalog"
@@ -51,10 +51,9 @@ type id struct {
 
 func (i id) String() string { return i.namespace + "/" + i.name }
 
-func (i id) less(than id) bool {
-	return cmp.Or(
-		cmp.Compare(i.namespace, than.namespace), cmp.Compare(i.kind, than.kind), cmp.Compare(i.name, than.name),
-	) < 0
+// request returns the request for the controller of the kind.
+func (i id) request() reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.namespace, Name: i.name}}
 }
 
 func labels() map[string]string {
