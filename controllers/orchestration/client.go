@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -41,41 +39,6 @@ func (c objectClient) write(ctx context.Context, w write) (*unstructured.Unstruc
 			err = nil
 		}
 		return nil, err
-	}
-}
-
-// annotations has no entry for drains if there are none.
-func (s *state) annotations() map[string]any {
-	out := map[string]any{
-		Annotation: s.orchestration, drainTimeAnnotation: strconv.Itoa(int(s.drain / time.Minute)), drainingAnnotation: nil,
-	}
-	if len(s.draining) > 0 {
-		out[drainingAnnotation] = deadlines(s.draining)
-	}
-	return out
-}
-
-// object returns a new NamespaceOffloading. It drains nothing yet.
-func (w *write) object() *unstructured.Unstructured {
-	annotations := w.annotations()
-	delete(annotations, drainingAnnotation)
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": liqo.NamespaceOffloadings.GroupVersion().String(), "kind": liqo.NamespaceOffloading,
-		"metadata": map[string]any{
-			"name": offloadingName, "namespace": w.namespace,
-			"labels": map[string]any{ManagedByLabel: proffer}, "annotations": annotations,
-		},
-		"spec": map[string]any{
-			"namespaceMappingStrategy": mapping, "podOffloadingStrategy": w.strategy, "clusterSelector": selector(w.selected),
-		},
-	}}
-}
-
-// patch returns a merge patch that fails if the object has changed.
-func (w *write) patch() map[string]any {
-	return map[string]any{
-		"metadata": map[string]any{"uid": w.have.uid, "resourceVersion": w.have.version, "annotations": w.annotations()},
-		"spec":     map[string]any{"podOffloadingStrategy": w.strategy, "clusterSelector": selector(w.selected)},
 	}
 }
 

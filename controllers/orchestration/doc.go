@@ -4,12 +4,14 @@
 //
 // # Steps
 //
-// A pass gathers what is known (cache.go, measure.go), works out what should be (plan.go,
-// offloading.go: pure), writes the statuses that differ, and then the NamespaceOffloadings. All state
-// is in these objects: the previous choice and the uptimes in the status, the deadline of each drain in
-// an annotation of the NamespaceOffloading. So a pass can end between any two writes, and the next one,
-// in whichever process, continues. A NamespaceOffloading is written only after its choice is recorded,
-// since otherwise a restart could choose again.
+// A call of Reconcile is one pass over all Orchestrations, because the choices of one depend on the
+// others. It gathers what is known (cache.go, measure.go), works out what should be (plan.go,
+// offloading.go, render.go: pure), writes the statuses that differ, and then the NamespaceOffloadings. An
+// object that cannot be written does not keep the others from being written. All state is in these
+// objects: the previous choice and the uptimes in the status, the deadline of each drain in an annotation
+// of the NamespaceOffloading. So a pass can end between any two writes, and the next one, in whichever
+// process, continues. A NamespaceOffloading is written only after its choice is recorded, since otherwise
+// a restart could choose again.
 //
 // # A change of choice
 //

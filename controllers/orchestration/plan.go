@@ -49,6 +49,18 @@ type plan struct {
 	placed, waiting, foreign int
 }
 
+// wait returns the time until the next pass, if nothing wakes it earlier.
+func (p *plan) wait(now time.Time) time.Duration {
+	next := observePeriod
+	if !p.next.IsZero() {
+		next = min(next, max(p.next.Sub(now), passPeriod))
+	}
+	if p.waiting > 0 {
+		next = min(next, podsPeriod)
+	}
+	return next
+}
+
 // refusal is a namespace that is not sent on.
 type refusal struct {
 	namespace

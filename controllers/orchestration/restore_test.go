@@ -56,7 +56,7 @@ func paced(t *testing.T, writes func() int, pass func()) {
 func TestARivalOfANamespaceOffloadingIsRestoredLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, writes := writerOf(liqo.NamespaceOffloadings.Resource)
-		next := &term{caches: &caches{offloadings: newStore(parseOffloading)}}
+		next := &reconciler{Writer: w, caches: &caches{offloadings: newStore(parseOffloading)}}
 		deadline := noon
 		plan := func(provider string) *plan {
 			deadline = deadline.Add(time.Second) // The other client removes the deadlines too.
@@ -64,9 +64,9 @@ func TestARivalOfANamespaceOffloadingIsRestoredLessAndLessOften(t *testing.T) {
 				"o", remoteStrategy, []string{provider}, map[string]time.Time{"oslo": deadline}, time.Minute,
 			}}}}
 		}
-		paced(t, writes, func() { w.apply(t.Context(), next, plan("milan"), nil) })
+		paced(t, writes, func() { next.apply(t.Context(), plan("milan"), nil, &outcome{}) })
 		before := writes()
-		if w.apply(t.Context(), next, plan("rome"), nil); writes() != before+1 {
+		if next.apply(t.Context(), plan("rome"), nil, &outcome{}); writes() != before+1 {
 			t.Error("another choice is not put into force immediately")
 		}
 	})
@@ -77,15 +77,17 @@ func TestARivalOfTheStatusOfAnOrchestrationIsRestoredLessAndLessOften(t *testing
 		w, writes := writerOf(orchestrations.Resource)
 		empty := orchestration{object: &v1alpha1.Orchestration{}}
 		empty.object.Name = "o"
-		next := &term{caches: &caches{orchestrations: newStore(parseOrchestration)}, events: newEvents(&events.FakeRecorder{})}
+		next := &reconciler{
+			Writer: w, caches: &caches{orchestrations: newStore(parseOrchestration)}, events: newEvents(&events.FakeRecorder{}),
+		}
 		now := noon
 		paced(t, writes, func() {
 			now = now.Add(time.Second) // The other client removes the times too.
 			status := &v1alpha1.OrchestrationStatus{}
 			setReady(status, empty.object, true, v1alpha1.OrchestrationActive, "The choices are in force", now)
-			w.record(t.Context(), next, &plan{
+			next.record(t.Context(), &plan{
 				orchestrations: []orchestration{empty}, statuses: map[string]*v1alpha1.OrchestrationStatus{"o": status},
-			})
+			}, &outcome{})
 		})
 	})
 }

@@ -5,17 +5,20 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 // readyCondition is the type of the one condition.
@@ -242,3 +245,38 @@ func timeOf(t time.Time) *metav1.Time {
 }
 
 func because(text string) string { return kube.Shorten(text, v1alpha1.MaxBecause) }
+
+// annotations has no entry for drains if there are none.
+func (s *state) annotations() map[string]any {
+	out := map[string]any{
+		Annotation: s.orchestration, drainTimeAnnotation: strconv.Itoa(int(s.drain / time.Minute)), drainingAnnotation: nil,
+	}
+	if len(s.draining) > 0 {
+		out[drainingAnnotation] = deadlines(s.draining)
+	}
+	return out
+}
+
+// object returns a new NamespaceOffloading. It drains nothing yet.
+func (w *write) object() *unstructured.Unstructured {
+	annotations := w.annotations()
+	delete(annotations, drainingAnnotation)
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": liqo.NamespaceOffloadings.GroupVersion().String(), "kind": liqo.NamespaceOffloading,
+		"metadata": map[string]any{
+			"name": offloadingName, "namespace": w.namespace,
+			"labels": map[string]any{ManagedByLabel: proffer}, "annotations": annotations,
+		},
+		"spec": map[string]any{
+			"namespaceMappingStrategy": mapping, "podOffloadingStrategy": w.strategy, "clusterSelector": selector(w.selected),
+		},
+	}}
+}
+
+// patch returns a merge patch that fails if the object has changed.
+func (w *write) patch() map[string]any {
+	return map[string]any{
+		"metadata": map[string]any{"uid": w.have.uid, "resourceVersion": w.have.version, "annotations": w.annotations()},
+		"spec":     map[string]any{"podOffloadingStrategy": w.strategy, "clusterSelector": selector(w.selected)},
+	}
+}
