@@ -5,7 +5,6 @@ package offered
 
 import (
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -14,11 +13,11 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -33,13 +32,12 @@ const (
 	dataKey      = "offered.json"
 	withdrawnKey = "withdrawn.json"
 
-	// debouncePeriod is the debounce period of new names.
-	debouncePeriod = 50 * time.Millisecond
+	// period is the minimum time between two writes of new names.
+	period = 50 * time.Millisecond
 	// withdrawnAfter delays what changes of withdrawals. Until it is written, a restart takes more to have
 	// been offered than was.
 	withdrawnAfter = time.Second
-	// conflictAfter is the wait after a conflict; retryAfter that after any other failed write or
-	// read.
+	// conflictAfter is the wait after a conflict, retryAfter that after a failed read.
 	conflictAfter = 500 * time.Millisecond
 	retryAfter    = 5 * time.Second
 	// apiTimeout bounds one read or write.
@@ -51,13 +49,13 @@ const (
 // Record is the record of the resources that are offered, or were and are still owed as 0. Every replica
 // reads it once, and the leader writes it.
 type Record struct {
-	reader    client.Reader
-	writer    client.Writer
-	key       client.ObjectKey
-	debouncer *debounce.Debouncer
-	delayed   *debounce.DelayedWake
-	now       func() time.Time
-	log       logr.Logger
+	reader client.Reader
+	writer client.Writer
+	key    client.ObjectKey
+	// requests has the one request of the controller that writes the record.
+	requests *leading.Trigger
+	now      func() time.Time
+	log      logr.Logger
 
 	// read is its content when this process started; it is set before done is closed.
 	read content
@@ -74,30 +72,13 @@ type Record struct {
 	full    sync.Once
 }
 
-// content is the present content of the ConfigMap.
-type content struct {
-	names     resourceNames
-	withdrawn withdrawals
-}
-
-// wanted is the wanted content of the ConfigMap.
-type wanted struct {
-	content
-	// served are the classes that a policy serves, owed those with withdrawn offers. Before the first
-	// snapshot both are nil.
-	served, owed map[string]struct{}
-	now          time.Time
-}
-
 // NewRecord returns a Record that is empty until Start has read the ConfigMap.
 func NewRecord(reader client.Reader, writer client.Writer, namespace string, log logr.Logger) *Record {
 	key := client.ObjectKey{Namespace: namespace, Name: ConfigMap}
-	r := &Record{
-		reader: reader, writer: writer, key: key, debouncer: debounce.New(debouncePeriod), now: time.Now,
+	return &Record{
+		reader: reader, writer: writer, key: key, requests: leading.NewTrigger(period, leading.Single(key)), now: time.Now,
 		log: log.WithValues("configmap", key), done: make(chan struct{}),
 	}
-	r.delayed = debounce.NewDelayedWake(r.debouncer.Wake)
-	return r
 }
 
 // Name implements toolscache.DoneChecker.
@@ -182,11 +163,11 @@ func (r *Record) Note(s *table.Snapshot) {
 	if before == nil || !maps.Equal(served, r.served) {
 		r.served = served
 		r.edition++
-		r.debouncer.Wake()
+		r.requests.Wake()
 	}
 	if before == nil || !sameOffers(before, s) && (owesAny(before) || owesAny(s)) {
 		r.edition++
-		r.delayed.After(withdrawnAfter)
+		r.requests.EnqueueAfter(withdrawnAfter, reconcile.Request{NamespacedName: r.key})
 	}
 }
 
@@ -197,7 +178,7 @@ func (r *Record) add(class string, names []string) {
 	}
 	if more {
 		r.edition++
-		r.debouncer.Wake()
+		r.requests.Wake()
 	}
 }
 
@@ -227,137 +208,4 @@ func (r *Record) wanted() (wanted, int) {
 		w.names.add(class, r.read.names.byClass[class])
 	}
 	return w, r.edition
-}
-
-// text identifies what is wanted. It changes every day, so that classes whose time is over leave the
-// record.
-func (w *wanted) text() string {
-	return fmt.Sprint(w.names.byClass, w.withdrawn, slices.Sorted(maps.Keys(w.served)),
-		slices.Sorted(maps.Keys(w.owed)), w.now.Unix()/(24*60*60))
-}
-
-// change makes what is recorded what is wanted, and reports whether there was room. A class that the
-// snapshot neither serves nor owes leaves after OwedFor, as one that nobody is owed.
-func (w *wanted) change(recorded *content) (room bool) {
-	for class := range recorded.names.byClass {
-		of, settled := recorded.withdrawn[class]
-		switch {
-		case w.served == nil:
-		case has(w.served, class), has(w.owed, class):
-			delete(recorded.withdrawn, class)
-		case !settled:
-			recorded.withdrawn[class] = withdrawal{Since: w.now.Unix()}
-		case w.now.Unix()-of.Since >= int64(offer.OwedFor/time.Second):
-			recorded.names.remove(class)
-			delete(recorded.withdrawn, class)
-		}
-	}
-	maps.DeleteFunc(recorded.withdrawn, func(class string, _ withdrawal) bool {
-		_, named := recorded.names.byClass[class]
-		return !named
-	})
-	maps.Copy(recorded.withdrawn, w.withdrawn)
-	_, room = recorded.names.addAll(w.names)
-	return room
-}
-
-// write writes what is wanted, unless it is on record.
-func (r *Record) write(ctx context.Context, wanted wanted) error {
-	object, recorded, err := r.get(ctx)
-	if apierrors.IsNotFound(err) {
-		if len(wanted.names.byClass) == 0 {
-			return nil
-		}
-		if err := r.create(ctx); err != nil {
-			return err
-		}
-		object, recorded, err = r.get(ctx)
-	}
-	if err != nil {
-		return err
-	}
-	if !wanted.change(&recorded) {
-		r.complain()
-	}
-	if changed, err := recorded.encode(object); err != nil || !changed {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
-	defer cancel()
-	if err := r.writer.Update(ctx, object); err != nil {
-		return err
-	}
-	r.log.Info("Recorded which resources are offered", "classes", len(recorded.names.byClass),
-		"withdrawn", len(recorded.withdrawn))
-	return nil
-}
-
-// encode writes the content to the ConfigMap, and reports whether that changes it.
-func (c *content) encode(object *corev1.ConfigMap) (changed bool, err error) {
-	before := maps.Clone(object.Data)
-	names, err := c.names.encode()
-	if err != nil {
-		return false, err
-	}
-	withdrawn, err := c.withdrawn.encode()
-	if err != nil {
-		return false, err
-	}
-	if object.Data == nil {
-		object.Data = map[string]string{}
-	}
-	object.Data[dataKey], object.Data[withdrawnKey] = names, withdrawn
-	if withdrawn == "" {
-		delete(object.Data, withdrawnKey)
-	}
-	return !maps.Equal(before, object.Data), nil
-}
-
-// create creates an empty record, unless it exists. It uses apply, because RBAC can restrict apply
-// to a name, but not a create request.
-func (r *Record) create(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
-	defer cancel()
-	empty := corev1apply.ConfigMap(r.key.Name, r.key.Namespace)
-	if err := r.writer.Apply(ctx, empty, client.FieldOwner(fieldManager)); err != nil {
-		return fmt.Errorf("making the ConfigMap: %w", err)
-	}
-	return nil
-}
-
-// Writer writes the record. It is work for the leader, because one writer is enough. Two writers
-// would be harmless: they add names, and remove only a class whose time is over.
-type Writer struct{ *Record }
-
-// Start writes until the context ends, and can be started again. It begins with what is not on
-// record yet.
-func (w Writer) Start(ctx context.Context) error {
-	later := time.AfterFunc(0, w.debouncer.Wake)
-	defer later.Stop()
-	written, last := 0, ""
-	for {
-		if _, err := w.debouncer.Wait(ctx); err != nil {
-			return nil // The context has ended: the normal end.
-		}
-		wanted, edition := w.wanted()
-		if edition == written {
-			continue
-		}
-		text := wanted.text()
-		if text == last {
-			written = edition
-			continue
-		}
-		switch err := w.write(ctx, wanted); {
-		case err == nil:
-			written, last = edition, text
-		case apierrors.IsConflict(err):
-			later.Reset(conflictAfter)
-		default:
-			if ctx.Err() == nil {
-				w.log.Error(err, "Cannot write the record of offered resources; will retry")
-			}
-			later.Reset(retryAfter)
-		}
-	}
 }

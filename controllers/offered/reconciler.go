@@ -1,0 +1,98 @@
+package offered
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	corev1apply "k8s.io/client-go/applyconfigurations/core/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"proffer.dev/proffer/internal/kube/leading"
+)
+
+// Writer writes the record. It is work for the leader, because one writer is enough. Two writers
+// would be harmless: they add names, and remove only a class whose time is over.
+type Writer struct{ *Record }
+
+// Start writes until the context ends, and can be started again. It begins with what is not on
+// record yet.
+func (w Writer) Start(ctx context.Context) error {
+	c := leading.Controller{
+		Name: "offered", Reconciler: &reconciler{Record: w.Record}, Sources: []source.Source{w.requests}, Log: w.log,
+	}
+	return c.Start(ctx)
+}
+
+// reconciler writes the record during one term.
+type reconciler struct {
+	*Record
+	// written is the latest edition that is on record, and text identifies it.
+	written int
+	text    string
+}
+
+// Reconcile writes what is wanted, unless it is on record.
+func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	wanted, edition := r.wanted()
+	if edition == r.written {
+		return reconcile.Result{}, nil
+	}
+	text := wanted.text()
+	if text != r.text {
+		err := r.write(ctx, wanted)
+		switch {
+		case apierrors.IsConflict(err):
+			return reconcile.Result{RequeueAfter: conflictAfter}, nil
+		case err != nil:
+			return leading.Written(ctx, fmt.Errorf("writing the record of offered resources: %w", err))
+		}
+	}
+	r.written, r.text = edition, text
+	return reconcile.Result{}, nil
+}
+
+// write writes what is wanted, unless it is on record.
+func (r *Record) write(ctx context.Context, wanted wanted) error {
+	object, recorded, err := r.get(ctx)
+	if apierrors.IsNotFound(err) {
+		if len(wanted.names.byClass) == 0 {
+			return nil
+		}
+		if err := r.create(ctx); err != nil {
+			return err
+		}
+		object, recorded, err = r.get(ctx)
+	}
+	if err != nil {
+		return err
+	}
+	if !wanted.change(&recorded) {
+		r.complain()
+	}
+	if changed, err := recorded.encode(object); err != nil || !changed {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	if err := r.writer.Update(ctx, object); err != nil {
+		return err
+	}
+	r.log.Info("Recorded which resources are offered", "classes", len(recorded.names.byClass),
+		"withdrawn", len(recorded.withdrawn))
+	return nil
+}
+
+// create creates an empty record, unless it exists. It uses apply, because RBAC can restrict apply
+// to a name, but not a create request.
+func (r *Record) create(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	defer cancel()
+	empty := corev1apply.ConfigMap(r.key.Name, r.key.Namespace)
+	if err := r.writer.Apply(ctx, empty, client.FieldOwner(fieldManager)); err != nil {
+		return fmt.Errorf("making the ConfigMap: %w", err)
+	}
+	return nil
+}

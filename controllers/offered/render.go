@@ -1,0 +1,80 @@
+package offered
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"proffer.dev/proffer/internal/offer"
+)
+
+// content is the present content of the ConfigMap.
+type content struct {
+	names     resourceNames
+	withdrawn withdrawals
+}
+
+// wanted is the wanted content of the ConfigMap.
+type wanted struct {
+	content
+	// served are the classes that a policy serves, owed those with withdrawn offers. Before the first
+	// snapshot both are nil.
+	served, owed map[string]struct{}
+	now          time.Time
+}
+
+// text identifies what is wanted. It changes every day, so that classes whose time is over leave the
+// record.
+func (w *wanted) text() string {
+	return fmt.Sprint(w.names.byClass, w.withdrawn, slices.Sorted(maps.Keys(w.served)),
+		slices.Sorted(maps.Keys(w.owed)), w.now.Unix()/(24*60*60))
+}
+
+// change makes what is recorded what is wanted, and reports whether there was room. A class that the
+// snapshot neither serves nor owes leaves after OwedFor, as one that nobody is owed.
+func (w *wanted) change(recorded *content) (room bool) {
+	for class := range recorded.names.byClass {
+		of, settled := recorded.withdrawn[class]
+		switch {
+		case w.served == nil:
+		case has(w.served, class), has(w.owed, class):
+			delete(recorded.withdrawn, class)
+		case !settled:
+			recorded.withdrawn[class] = withdrawal{Since: w.now.Unix()}
+		case w.now.Unix()-of.Since >= int64(offer.OwedFor/time.Second):
+			recorded.names.remove(class)
+			delete(recorded.withdrawn, class)
+		}
+	}
+	maps.DeleteFunc(recorded.withdrawn, func(class string, _ withdrawal) bool {
+		_, named := recorded.names.byClass[class]
+		return !named
+	})
+	maps.Copy(recorded.withdrawn, w.withdrawn)
+	_, room = recorded.names.addAll(w.names)
+	return room
+}
+
+// encode writes the content to the ConfigMap, and reports whether that changes it.
+func (c *content) encode(object *corev1.ConfigMap) (changed bool, err error) {
+	before := maps.Clone(object.Data)
+	names, err := c.names.encode()
+	if err != nil {
+		return false, err
+	}
+	withdrawn, err := c.withdrawn.encode()
+	if err != nil {
+		return false, err
+	}
+	if object.Data == nil {
+		object.Data = map[string]string{}
+	}
+	object.Data[dataKey], object.Data[withdrawnKey] = names, withdrawn
+	if withdrawn == "" {
+		delete(object.Data, withdrawnKey)
+	}
+	return !maps.Equal(before, object.Data), nil
+}
