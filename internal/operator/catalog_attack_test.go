@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/controllers/catalog"
-	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/outside"
@@ -68,7 +68,7 @@ func TestWhatAKilledOperatorLeftIsCorrectedAlsoByTwoAtOnce(t *testing.T) {
 func TestNothingElseIsServedToStrangers(t *testing.T) {
 	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	filter := authorizing(t, config)
-	clusters, err := consumer.NewLister(config, logr.Discard())
+	clusters, err := consumers.NewLister(config, logr.Discard())
 	test.Must(t, err)
 	pages := web.New(table.New(), capacity.NewLedger(), clusters, nil, "test")
 	handler, err := filter(logr.Discard(), pages.API())

@@ -7,10 +7,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/controllers/catalog"
-	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/orchestration"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/restore"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -24,7 +24,7 @@ type switchedOn struct {
 
 // components makes the writers of the components that write objects.
 func (p *parts) components(
-	mgr ctrl.Manager, liqo dynamic.Interface, consumers *consumer.Cache, known kube.CRDInformers,
+	mgr ctrl.Manager, liqo dynamic.Interface, clusters *consumers.Cache, known kube.CRDInformers,
 	restores restore.Restores, holds func() bool,
 ) (on switchedOn) {
 	log, recorder := mgr.GetLogger().WithName("controllers"), mgr.GetEventRecorder(eventSource)
@@ -38,7 +38,7 @@ func (p *parts) components(
 	}
 	if p.orchestrateAs != "" {
 		placing := orchestration.NewWriter(orchestration.Config{
-			ClusterID: p.orchestrateAs, Client: liqo, Pods: mgr.GetAPIReader(), Consumers: consumers.List,
+			ClusterID: p.orchestrateAs, Client: liqo, Pods: mgr.GetAPIReader(), Consumers: clusters.List,
 			Known: known, Holding: holds, Recorder: recorder, Restores: restores, Log: log.WithName("orchestrations"),
 		})
 		on.work, on.collectors = append(on.work, placing), append(on.collectors, placing)

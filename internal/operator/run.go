@@ -18,7 +18,6 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"proffer.dev/proffer/controllers/catalog"
-	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
@@ -26,6 +25,7 @@ import (
 	"proffer.dev/proffer/internal/kube/watchage"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/resourcereader"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
 )
@@ -151,7 +151,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	if err != nil {
 		return err
 	}
-	clusters, err := consumer.NewLister(config, ctrl.Log.WithName("clusters"))
+	clusters, err := consumers.NewLister(config, ctrl.Log.WithName("clusters"))
 	if err != nil {
 		return err
 	}

@@ -18,7 +18,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/offered"
 	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/controllers/policy"
@@ -31,6 +30,7 @@ import (
 	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/source/peers"
 	"proffer.dev/proffer/internal/table"
@@ -140,13 +140,13 @@ func setup(mgr ctrl.Manager, p parts) error {
 	if err != nil {
 		return err
 	}
-	policies, consumers := policy.NewCache(p.chain), consumer.NewCache()
+	policies, clusters := policy.NewCache(p.chain), consumers.NewCache()
 	decider := slice.NewDecider(liqo, p.debouncer.WakeNow, wake, log.WithName("slices"))
-	tenants := consumer.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
-	informers := slices.Concat(consumer.Watches(liqo, consumers, tenants, wake, log.WithName("consumers")),
+	tenants := consumers.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
+	informers := slices.Concat(consumers.Watches(liqo, clusters, tenants, wake, log.WithName("consumers")),
 		decider.Informers(), peers.Watches(liqo, p.ledger, wake, log.WithName("peers")))
 	tenure := &kube.Tenure{}
-	monitors := newExternals(&p, policies, consumers, tenure.Holds, log)
+	monitors := newExternals(&p, policies, clusters, tenure.Holds, log)
 
 	// The writers, which run while this replica leads.
 	restores := restore.New()
@@ -164,7 +164,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 		return err
 	}
 	work, published, collectors := append(work, guards.work...), append(published, guards.published...), guards.collectors
-	components := p.components(mgr, liqo, consumers, informers, restores, tenure.Holds)
+	components := p.components(mgr, liqo, clusters, informers, restores, tenure.Holds)
 	work, published = append(work, components.work...), append(published, components.published...)
 	collectors = append(collectors, components.collectors...)
 	plugins := p.runners(tenure.Holds, log.WithName("reconcilers"))
@@ -190,7 +190,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 		return err
 	}
 	evaluator := engine.New(engine.Config{
-		Ledger: p.ledger, Policies: policies, Consumers: consumers, Slices: decider, Peers: decider.Peers,
+		Ledger: p.ledger, Policies: policies, Consumers: clusters, Slices: decider, Peers: decider.Peers,
 		Debouncer: p.debouncer, Table: p.table,
 		Previous: func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
 		Sources:  monitors.and(sourcesOf(append(core.Sources(), parser, ofGrants, record), informers)),

@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/orchestration/toggle"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/web"
 )
 
@@ -25,7 +25,7 @@ import (
 const callerTimeout = 5 * time.Second
 
 // newToggling returns what disables and enables providers: every replica does it.
-func newToggling(config *rest.Config, clusters *consumer.Lister, o *Options, log logr.Logger) (web.Toggling, error) {
+func newToggling(config *rest.Config, clusters *consumers.Lister, o *Options, log logr.Logger) (web.Toggling, error) {
 	api, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return web.Toggling{}, fmt.Errorf("making a client for Orchestrations: %w", err)
@@ -82,7 +82,7 @@ func callerOf(api authentication.TokenReviewsGetter) func(context.Context) (stri
 }
 
 // toggling adds what disables and enables providers, if Orchestrations are put into force.
-func (o *Options) toggling(mgr ctrl.Manager, clusters *consumer.Lister, pages *web.Server) error {
+func (o *Options) toggling(mgr ctrl.Manager, clusters *consumers.Lister, pages *web.Server) error {
 	if o.OrchestrateAs == "" {
 		return nil
 	}

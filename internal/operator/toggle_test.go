@@ -19,9 +19,9 @@ import (
 
 	served "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/outside"
@@ -65,7 +65,7 @@ func newTogglers(t *testing.T) *togglers {
 
 func (l *togglers) serve(config *rest.Config, legacy bool) (metrics, catalog http.Handler) {
 	l.t.Helper()
-	clusters, err := consumer.NewLister(config, logr.Discard())
+	clusters, err := consumers.NewLister(config, logr.Discard())
 	test.Must(l.t, err)
 	log := funcr.New(func(_, text string) {
 		l.mu.Lock()

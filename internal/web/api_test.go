@@ -21,8 +21,8 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/test"
 )
 
@@ -33,7 +33,7 @@ type peers struct {
 }
 
 // List implements Clusters, by way of an API server.
-func (p *peers) List(ctx context.Context) (*consumer.ForeignClusters, error) {
+func (p *peers) List(ctx context.Context) (*consumers.ForeignClusters, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -45,7 +45,7 @@ func (p *peers) List(ctx context.Context) (*consumer.ForeignClusters, error) {
 		_, _ = fmt.Fprintf(w, `{"items":[%s]}`, items)
 	}))
 	defer server.Close()
-	lister, err := consumer.NewLister(&kube.Config{Host: server.URL}, logr.Discard())
+	lister, err := consumers.NewLister(&kube.Config{Host: server.URL}, logr.Discard())
 	if err != nil {
 		return nil, err
 	}
@@ -124,7 +124,7 @@ func TestClustersThatCannotBeReadAreAProblem(t *testing.T) {
 	if strings.Contains(body, "10.0.0.1") || response.Header.Get("Retry-After") != "5" {
 		t.Errorf("%v %s", response.Header, body)
 	}
-	s.peers.err = fmt.Errorf("listing: %w: there are more than 1000", consumer.ErrTooLarge)
+	s.peers.err = fmt.Errorf("listing: %w: there are more than 1000", consumers.ErrTooLarge)
 	response, body = s.do("GET", "/api/clusters", "")
 	requireProblem(t, response, body, http.StatusInternalServerError, "there are more than 1000")
 }

@@ -9,12 +9,12 @@ import (
 	"sync"
 	"time"
 
-	"proffer.dev/proffer/controllers/consumer"
+	"proffer.dev/proffer/internal/source/consumers"
 )
 
 // Clusters reads Liqo's ForeignClusters.
 type Clusters interface {
-	List(ctx context.Context) (*consumer.ForeignClusters, error)
+	List(ctx context.Context) (*consumers.ForeignClusters, error)
 }
 
 // clusterForm is a form of the list of clusters.
@@ -28,17 +28,17 @@ const (
 )
 
 // retryClustersSeconds is the Retry-After if the API server does not answer.
-const retryClustersSeconds = int(consumer.MaxListAge / time.Second)
+const retryClustersSeconds = int(consumers.MaxListAge / time.Second)
 
 // listedClusters has the answers of the latest list, so that each is made once.
 type listedClusters struct {
 	mu    sync.Mutex
-	of    *consumer.ForeignClusters
+	of    *consumers.ForeignClusters
 	forms [clusterForms]*representation
 }
 
 // representation returns the list in a form.
-func (l *listedClusters) representation(list *consumer.ForeignClusters, form clusterForm) (*representation, error) {
+func (l *listedClusters) representation(list *consumers.ForeignClusters, form clusterForm) (*representation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of != list {
@@ -85,7 +85,7 @@ func (s *Server) publicClusters(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) listClusters(w http.ResponseWriter, r *http.Request, form clusterForm) {
 	list, err := s.clusters.List(r.Context())
-	if errors.Is(err, consumer.ErrTooLarge) {
+	if errors.Is(err, consumers.ErrTooLarge) {
 		Problem(w, http.StatusInternalServerError, err.Error())
 		return
 	}

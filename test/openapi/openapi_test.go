@@ -21,11 +21,11 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/consumer"
 	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/test"
@@ -50,7 +50,7 @@ func apiServer(t *testing.T) *kube.Config {
 // failing reads no clusters.
 type failing struct{}
 
-func (failing) List(context.Context) (*consumer.ForeignClusters, error) {
+func (failing) List(context.Context) (*consumers.ForeignClusters, error) {
 	return nil, errors.New("the API server does not answer")
 }
 
@@ -106,7 +106,7 @@ func publish(t *table.Table, l *capacity.Ledger) {
 }
 
 func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
-	clusters, err := consumer.NewLister(apiServer(t), logr.Discard())
+	clusters, err := consumers.NewLister(apiServer(t), logr.Discard())
 	test.Must(t, err)
 	offers, ledger := table.New(), capacity.NewLedger()
 	unready := web.New(table.New(), ledger, failing{}, nil, "v0.1.0")

@@ -149,6 +149,10 @@ var table = []rule{
 		why: "it builds objects for the tests of any package",
 	},
 	{
+		place: "internal/source/consumers", may: []string{"internal/kube", "internal/offer"},
+		why: "it brings consumers to the engine, and knows nothing of what they are offered",
+	},
+	{
 		place: "internal/source",
 		may: []string{
 			"internal/capacity", "internal/quantity", "internal/selection", "internal/kube", "internal/visible", "proto",
@@ -195,7 +199,7 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "controllers/policy", "controllers/consumer", "controllers/orchestration",
+			"api", "controllers/policy", "controllers/orchestration", "internal/source/consumers",
 			"internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer", "internal/plugins/filters", "internal/visible",
 		},
@@ -210,7 +214,6 @@ var table = []rule{
 		tests: []string{"internal/dbtest", "internal/capacity"}, why: read,
 	},
 	{place: "controllers/policy", may: perKind, why: kind},
-	{place: "controllers/consumer", may: perKind, why: kind},
 	{place: "controllers/slice", may: perKind, why: kind},
 	{place: "controllers/classlist", may: perKind, why: kind},
 	{place: "controllers/placement", may: perKind, why: kind},

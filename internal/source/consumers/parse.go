@@ -1,6 +1,6 @@
-// Package consumer follows the objects of Liqo that describe peer clusters, and merges them into
+// Package consumers follows the objects of Liqo that describe peer clusters, and merges them into
 // one list of consumers.
-package consumer
+package consumers
 
 import (
 	"errors"
