@@ -19,11 +19,11 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/resourcereader"
-	"proffer.dev/proffer/internal/source/external/externaltest"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/internal/table"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 )
 
 // fromMonitor lets a policy offer what a monitor answers.

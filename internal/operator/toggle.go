@@ -16,8 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"proffer.dev/proffer/controllers/orchestration/toggle"
 	"proffer.dev/proffer/internal/source/consumers"
+	"proffer.dev/proffer/internal/toggle"
 	"proffer.dev/proffer/internal/web"
 )
 

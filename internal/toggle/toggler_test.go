@@ -101,7 +101,7 @@ func grantRights(t *testing.T) {
 	// The scheme of kubetest has no RBAC.
 	api, err := client.New(kubetest.Cluster(t).Config, client.Options{})
 	test.Must(t, err)
-	text, err := os.ReadFile("../../../config/components/orchestrator/role.yaml")
+	text, err := os.ReadFile("../../config/components/orchestrator/role.yaml")
 	test.Must(t, err)
 	role := &rbacv1.ClusterRole{}
 	document, _, _ := strings.Cut(string(text), "\n---\n")

@@ -8,7 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/controllers/orchestration/toggle"
+	"proffer.dev/proffer/internal/toggle"
 	"proffer.dev/proffer/internal/web/page"
 )
 

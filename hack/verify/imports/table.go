@@ -199,11 +199,15 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "controllers/policy", "controllers/orchestration", "internal/source/consumers",
+			"api", "controllers/policy", "internal/source/consumers", "internal/toggle",
 			"internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer", "internal/plugins/filters", "internal/visible",
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,
+	},
+	{
+		place: "internal/toggle", may: []string{"api"}, never: []string{"github.com/liqotech/liqo"},
+		why: "it changes what callers disable, and knows nothing of how providers are chosen",
 	},
 	{
 		place: "internal/metasync",

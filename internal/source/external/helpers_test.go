@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/source/external/externaltest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 )
 
 // startManager runs a manager until the test ends. Nothing of it may be left then.

@@ -17,9 +17,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/source/external/externaltest"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 )
 
 // answering returns an answer with one pool of these resources.

@@ -14,9 +14,9 @@ import (
 	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/source/external/externaltest"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 )
 
 // perConsumer answers an amount of cpu for each consumer by its ID.

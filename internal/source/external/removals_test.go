@@ -16,8 +16,8 @@ import (
 	"google.golang.org/grpc/status"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/source/external/externaltest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 )
 
 // knows returns a function that knows these consumers.

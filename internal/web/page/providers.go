@@ -13,7 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/controllers/orchestration/toggle"
+	"proffer.dev/proffer/internal/toggle"
 )
 
 // Toggler lists, disables and enables the providers of a broker. Errors are in words for the caller.
