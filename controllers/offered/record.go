@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
@@ -92,25 +93,20 @@ func (r *Record) NeedLeaderElection() bool { return false }
 
 // Start reads the record once, and retries until it succeeds or the context ends.
 func (r *Record) Start(ctx context.Context) error {
-	retry := time.NewTimer(0)
-	defer retry.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-retry.C:
-		}
+	// Its error is that of the context.
+	_ = wait.PollUntilContextCancel(ctx, retryAfter, true, func(ctx context.Context) (done bool, err error) {
 		_, read, err := r.get(ctx)
 		if err == nil || apierrors.IsNotFound(err) {
 			r.read = read
 			close(r.done)
-			return nil
+			return true, nil
 		}
 		if ctx.Err() == nil {
 			r.log.Error(err, "Cannot read the record of offered resources; nothing is offered until it is read")
 		}
-		retry.Reset(retryAfter)
-	}
+		return false, nil
+	})
+	return nil
 }
 
 // get returns the ConfigMap and what it records.
