@@ -159,11 +159,8 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 // finished returns the result of a pass: the next one follows after this time, or after the back-off of an
 // error.
 func finished(ctx context.Context, next time.Duration, err error) (reconcile.Result, error) {
-	switch {
-	case ctx.Err() != nil:
-		return reconcile.Result{}, nil // The next term begins with a pass.
-	case err != nil:
-		return reconcile.Result{}, err
+	if err != nil {
+		return leading.Written(ctx, err)
 	}
 	return reconcile.Result{RequeueAfter: next}, nil
 }

@@ -1,6 +1,7 @@
 package orchestration
 
 import (
+	"errors"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -90,4 +91,31 @@ func TestARivalOfTheStatusOfAnOrchestrationIsRestoredLessAndLessOften(t *testing
 			}, &outcome{})
 		})
 	})
+}
+
+func TestAStatusThatCannotBeWrittenDelaysOnlyItsOwnChoices(t *testing.T) {
+	w, writes := writerOf(liqo.NamespaceOffloadings.Resource)
+	refused := errors.New("refused")
+	w.Client.(*dynamicfake.FakeDynamicClient).PrependReactor("update", orchestrations.Resource,
+		func(clienttesting.Action) (bool, runtime.Object, error) { return true, nil, refused })
+	broken := orchestration{object: &v1alpha1.Orchestration{}}
+	broken.object.Name = "broken"
+	status := &v1alpha1.OrchestrationStatus{}
+	setReady(status, broken.object, true, v1alpha1.OrchestrationActive, "The choices are in force", noon)
+	placed := func(namespace, by string) write {
+		return write{namespace: namespace, action: create, state: state{by, remoteStrategy, []string{"milan"}, nil, time.Minute}}
+	}
+	p := &plan{
+		orchestrations: []orchestration{broken}, statuses: map[string]*v1alpha1.OrchestrationStatus{"broken": status},
+		writes: []write{placed("a", "broken"), placed("b", "deleted")},
+	}
+	r := &reconciler{
+		Writer: w, caches: &caches{orchestrations: newStore(parseOrchestration), offloadings: newStore(parseOffloading)},
+		events: newEvents(&events.FakeRecorder{}),
+	}
+	var got outcome
+	r.apply(t.Context(), p, r.record(t.Context(), p, &got), &got)
+	if writes() != 1 || !got.left || !errors.Is(got.err(), refused) {
+		t.Errorf("%d writes, want that of namespace b; left %t, error %v", writes(), got.left, got.err())
+	}
 }
