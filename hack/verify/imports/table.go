@@ -29,6 +29,16 @@ var kubernetes = []string{
 	"sigs.k8s.io/controller-runtime",
 }
 
+// noClient lists what a package must not import that uses other parts of controller-runtime than its client:
+// controllers, or the watcher of certificates.
+var noClient = []string{
+	"github.com/liqotech/liqo",
+	"k8s.io/client-go",
+	"sigs.k8s.io/controller-runtime/pkg/cache",
+	"sigs.k8s.io/controller-runtime/pkg/client",
+	"sigs.k8s.io/controller-runtime/pkg/manager",
+}
+
 // world lists what a pure package must not import: input and output, loggers and wire formats.
 var world = append([]string{
 	"context",
@@ -173,28 +183,20 @@ var table = []rule{
 			"plugin", "internal/table", "internal/capacity", "internal/offer", "internal/quantity", "internal/debounce",
 			"internal/kube",
 		},
-		never: []string{"github.com/liqotech/liqo", "sigs.k8s.io/controller-runtime"},
+		never: noClient,
 		tests: []string{"api/v1alpha1", "internal/grant"}, why: "it hands over what the table has, and writes nothing",
 	},
 	// The package uses only the watcher of certificates of controller-runtime.
 	{
 		place: "internal/resourcereader",
 		may:   []string{"internal/capacity", "internal/table", "internal/offer", "proto"},
-		never: []string{
-			"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client",
-			"sigs.k8s.io/controller-runtime/pkg/cache", "sigs.k8s.io/controller-runtime/pkg/manager",
-		},
-		why: read,
+		never: noClient, why: read,
 	},
 	{place: "internal/web/bounded", never: kubernetes, why: "it bounds callers, and knows nothing of what is served"},
 	// The package uses only the watcher of certificates of controller-runtime.
 	{
 		place: "internal/web/outside", may: []string{"api", "internal/web/bounded"},
-		never: []string{
-			"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime/pkg/client",
-			"sigs.k8s.io/controller-runtime/pkg/cache", "sigs.k8s.io/controller-runtime/pkg/manager",
-		},
-		why: "it bounds callers, and knows nothing of what it serves",
+		never: noClient, why: "it bounds callers, and knows nothing of what it serves",
 	},
 	{
 		place: "internal/web",

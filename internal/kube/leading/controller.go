@@ -7,6 +7,7 @@
 package leading
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"time"
@@ -44,7 +45,10 @@ type Controller struct {
 	Sources []source.Source
 	// Workers is the number of requests that are reconciled at the same time. 0 stands for 1.
 	Workers int
-	Log     logr.Logger
+	// FirstRetry and LastRetry are the shortest and the longest wait after a failed call of Reconcile. 0 stands
+	// for a second, and for RetryAfter.
+	FirstRetry, LastRetry time.Duration
+	Log                   logr.Logger
 }
 
 // NeedLeaderElection is false: kube.Leader starts the controllers of the leader.
@@ -54,8 +58,9 @@ func (*Controller) NeedLeaderElection() bool { return false }
 func (c *Controller) Start(ctx context.Context) error {
 	term, err := controller.NewUnmanaged(c.Name, controller.Options{
 		Reconciler: reconcile.Func(c.reconcile), MaxConcurrentReconciles: c.Workers,
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](firstRetry, RetryAfter),
-		NewQueue:    newQueue,
+		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
+			cmp.Or(c.FirstRetry, firstRetry), cmp.Or(c.LastRetry, RetryAfter)),
+		NewQueue: newQueue,
 		// The names are those of the previous term.
 		SkipNameValidation: new(true),
 		// While the API server is away, a source waits. The end of the process would help nobody.

@@ -27,7 +27,7 @@ func checkKept(n int) error {
 	return nil
 }
 
-// panicError is the end of a call that panicked.
+// panicError is the error of a call that panicked.
 type panicError struct{ value, stack string }
 
 func (e *panicError) Error() string { return "panic: " + e.value }

@@ -1,5 +1,7 @@
 // Package reconcilers runs the reconcilers of plugins. A Runner feeds one plugin.Reconciler with the
-// differences between published snapshots.
+// differences between published snapshots. The calls are made by a controller of controller-runtime, with
+// its queue, its rate limits and its metrics: the namespace of a request is the kind of an object, and the
+// name is its key.
 //
 // # What a reconciler can rely on
 //
@@ -23,9 +25,9 @@
 // # What a reconciler cannot do
 //
 // A reconciler that blocks, panics or fails delays only its own calls. Publishing never waits for
-// it: Wake leaves a mark, and the goroutine of the Runner compares the snapshots, once when it starts
-// and then at most four times a second. Start returns within five seconds of the end of its context,
-// even during a call that never returns.
+// it: Wake leaves a mark, and the goroutine of the Runner compares the objects with the snapshot, once
+// when it starts and then at most four times a second. Start returns within five seconds of the end of
+// its context, even during a call that never returns.
 //
 // # Bounds
 //

@@ -10,7 +10,7 @@ import (
 // The results of calls.
 const resultSuccess, resultError, resultPanic = "success", "error", "panic"
 
-// metrics are those of one reconciler.
+// metrics holds the metrics of one reconciler.
 type metrics struct {
 	name                  string
 	calls                 *prometheus.CounterVec

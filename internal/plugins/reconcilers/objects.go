@@ -2,35 +2,41 @@ package reconcilers
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
 )
 
-// objects are all objects that the reconciler is called for: those in the snapshot, and those whose
+// objects holds every object that the reconciler is called for: those in the snapshot, and those whose
 // deletion it has not accepted yet. The methods are safe for concurrent use.
 type objects struct {
 	mu  sync.Mutex
-	all map[plugin.Reference]*object
-	// revision is that of the snapshot that was compared last.
+	all map[plugin.Reference]*trackedObject
+	// revision is the revision of the snapshot that was compared last.
 	revision uint64
 	// running is set while the reconciler is to be called.
 	running bool
-	// called is when the present call began, zero for none.
+	// called is the time at which the present call began, zero for none.
 	called time.Time
 }
 
-// object is one object, with what the reconciler knows of it.
-type object struct {
-	// now is the state in the snapshot, empty for an object that is gone.
+// trackedObject is one object, with what the reconciler knows of it.
+type trackedObject struct {
+	// state is the state in the snapshot, nil for an object that is gone. seen is the revision of the
+	// last snapshot that had the object.
+	state state
+	seen  uint64
+	// now is built from state, and empty for an object that is gone.
 	now plugin.Object
 	// done is the state that was handed over last, empty for none.
 	done plugin.Object
-	// waiting is since when now is not handed over, zero if it is.
+	// waiting is the time since which now is not handed over, zero if it is.
 	waiting time.Time
 	// unsure is set unless the last call ended well, in this Start: the reconciler may hold any state
 	// between done and now, or what another process handed over.
@@ -38,23 +44,16 @@ type object struct {
 	// owed is set if the reconciler may hold something of the object, so that its deletion must be
 	// handed over.
 	owed bool
-	// requeued is set when the time that the reconciler asked for has come, which again waits for.
-	requeued bool
-	again    *time.Timer
+	// again is the time at which the reconciler asked to be called, zero for none.
+	again time.Time
 }
 
-// change is a new state of an object, empty for an object that is gone.
-type change struct {
-	plugin.Reference
-	to plugin.Object
-}
+func newObjects() *objects { return &objects{all: map[plugin.Reference]*trackedObject{}} }
 
-func newObjects() *objects { return &objects{all: map[plugin.Reference]*object{}} }
-
-func (o *object) gone() bool { return o.now == plugin.Object{} }
+func (o *trackedObject) gone() bool { return o.now == plugin.Object{} }
 
 // isDone reports whether the present state is the one that was handed over.
-func (o *object) isDone() bool {
+func (o *trackedObject) isDone() bool {
 	if o.gone() {
 		return !o.owed
 	}
@@ -62,7 +61,7 @@ func (o *object) isDone() bool {
 }
 
 // settle ends the wait of an object whose state is handed over, and begins that of another one.
-func (o *object) settle(now time.Time) {
+func (o *trackedObject) settle(now time.Time) {
 	if o.isDone() {
 		o.waiting = time.Time{}
 	} else if o.waiting.IsZero() {
@@ -70,14 +69,7 @@ func (o *object) settle(now time.Time) {
 	}
 }
 
-func (o *object) stopTimer() {
-	if o.again != nil {
-		o.again.Stop()
-		o.again = nil
-	}
-}
-
-// begin has every object handed over again.
+// begin schedules every object for another call.
 func (s *objects) begin(now time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,52 +79,64 @@ func (s *objects) begin(now time.Time) {
 	}
 }
 
-// end is the end of what begin began.
+// end ends what begin began.
 func (s *objects) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.running = false
-	for _, o := range s.all {
-		o.stopTimer()
-	}
 }
 
-// references returns the references of all objects, by kind and key.
+// references returns the references of all objects, in the order in which they are handed over.
 func (s *objects) references() []plugin.Reference {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	all := make([]plugin.Reference, 0, len(s.all))
-	for ref := range s.all {
-		all = append(all, ref)
-	}
-	slices.SortFunc(all, func(a, b plugin.Reference) int {
-		return cmp.Or(cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Key, b.Key))
-	})
-	return all
+	return slices.SortedFunc(maps.Keys(s.all), compareReferences)
 }
 
-// apply brings the objects to a snapshot of this revision, and returns those that have to be handed
-// over.
-func (s *objects) apply(changes []change, revision uint64, now time.Time) (waiting []plugin.Reference) {
+func compareReferences(a, b plugin.Reference) int {
+	return cmp.Or(
+		cmp.Compare(slices.Index(kinds, a.Kind), slices.Index(kinds, b.Kind)), cmp.Compare(a.Key, b.Key))
+}
+
+// update compares the objects with a snapshot, and returns those that have changed and have to be handed
+// over. It builds an object only when it has changed.
+func (s *objects) update(to *table.Snapshot, now time.Time) (waiting []plugin.Reference) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.revision = revision
-	for i := range changes {
-		c := &changes[i]
-		o := s.all[c.Reference]
-		if o == nil {
-			o = &object{}
-			s.all[c.Reference] = o
-		}
-		o.now = c.to
-		if o.gone() && !o.owed {
-			delete(s.all, c.Reference)
-			continue
-		}
+	if to.Revision == s.revision {
+		return nil
+	}
+	s.revision = to.Revision
+	change := func(ref plugin.Reference, o *trackedObject, object plugin.Object) {
+		o.now = object
 		if o.settle(now); !o.waiting.IsZero() {
-			waiting = append(waiting, c.Reference)
+			waiting = append(waiting, ref)
 		}
 	}
+	for ref, next := range statesIn(to) {
+		o := s.all[ref]
+		if o == nil {
+			o = &trackedObject{}
+			s.all[ref] = o
+		}
+		same := next.same(o.state)
+		// The equal state is replaced too, so that nothing of an older snapshot stays in memory.
+		o.state, o.seen = next, to.Revision
+		if !same {
+			change(ref, o, next.build())
+		}
+	}
+	for ref, o := range s.all {
+		switch {
+		case o.seen == to.Revision || o.gone():
+		case o.owed:
+			o.state = nil
+			change(ref, o, plugin.Object{})
+		default:
+			delete(s.all, ref)
+		}
+	}
+	slices.SortFunc(waiting, compareReferences)
 	return waiting
 }
 
@@ -142,15 +146,13 @@ func (s *objects) keep(all []plugin.Reference, now time.Time) (gone []plugin.Ref
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, ref := range all {
-		switch ref.Kind {
-		case plugin.KindPolicy, plugin.KindOffer, plugin.KindGrant, plugin.KindConsumer:
-		default:
+		if !slices.Contains(kinds, ref.Kind) {
 			refused++
 			continue
 		}
 		o := s.all[ref]
 		if o == nil {
-			o = &object{unsure: true, waiting: now}
+			o = &trackedObject{unsure: true, waiting: now}
 			s.all[ref] = o
 			gone = append(gone, ref)
 		}
@@ -159,17 +161,20 @@ func (s *objects) keep(all []plugin.Reference, now time.Time) (gone []plugin.Ref
 	return gone, refused
 }
 
-// take returns the event of a call that is about to be made, and whether one is needed.
-func (s *objects) take(ref plugin.Reference) (e plugin.Event, needed bool) {
+// take returns the event of a call that is about to be made, and whether one is needed now. If not, wait
+// is the time to the call that the reconciler has asked for, 0 for none.
+func (s *objects) take(ref plugin.Reference, now time.Time) (e plugin.Event, wait time.Duration, needed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.all[ref]
-	if o == nil || o.waiting.IsZero() && !o.requeued {
-		return plugin.Event{}, false
+	switch {
+	case o == nil, o.waiting.IsZero() && o.again.IsZero():
+		return plugin.Event{}, 0, false
+	case o.waiting.IsZero() && now.Before(o.again):
+		return plugin.Event{}, o.again.Sub(now), false
 	}
-	o.stopTimer()
-	o.requeued, o.unsure, o.owed = false, true, true
-	return plugin.Event{Reference: ref, Revision: s.revision, Old: o.done, New: o.now}, true
+	o.again, o.unsure, o.owed = time.Time{}, true, true
+	return plugin.Event{Reference: ref, Revision: s.revision, Old: o.done, New: o.now}, 0, true
 }
 
 // calling records when the present call began, zero for its end.
@@ -179,7 +184,7 @@ func (s *objects) calling(since time.Time) {
 	s.called = since
 }
 
-// failed notes that a call failed. The object waits, even if the call was one that the reconciler had
+// failed records that a call failed. The object waits, even if the call was one that the reconciler had
 // asked for.
 func (s *objects) failed(ref plugin.Reference, now time.Time) {
 	s.mu.Lock()
@@ -187,9 +192,10 @@ func (s *objects) failed(ref plugin.Reference, now time.Time) {
 	s.all[ref].settle(now)
 }
 
-// handedOver notes that a call ended well. If that was too late, after the end of its Start, another
-// process may have handed over something since, and the object is still to be handed over.
-func (s *objects) handedOver(e plugin.Event, inTime bool) {
+// handedOver records that a call ended well, and asked for the next one after this time, 0 for none. If it
+// ended too late, after the end of its Start, another process may have handed over something since, and
+// the object is still to be handed over.
+func (s *objects) handedOver(e plugin.Event, again time.Duration, now time.Time, inTime bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	o := s.all[e.Reference]
@@ -205,21 +211,8 @@ func (s *objects) handedOver(e plugin.Event, inTime bool) {
 		return
 	}
 	o.waiting = time.Time{}
-	o.settle(time.Now())
-}
-
-// after has add called for the object after this time, unless there is a call before.
-func (s *objects) after(d time.Duration, ref plugin.Reference, add func(plugin.Reference)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	o := s.all[ref]
-	if o == nil || !s.running {
-		return
+	o.settle(now)
+	if again > 0 {
+		o.again = now.Add(again)
 	}
-	o.again = time.AfterFunc(d, func() {
-		s.mu.Lock()
-		o.requeued = true
-		s.mu.Unlock()
-		add(ref)
-	})
 }

@@ -173,7 +173,7 @@ func (l *life) settle() {
 	if waiting, _, _ := l.runner.objects.figures(time.Now()); waiting > 0 {
 		l.t.Errorf("%d objects still wait", waiting)
 	}
-	if got, want := len(l.runner.objects.all), len(state(l.table.Current())); got != want {
+	if got, want := len(l.runner.objects.all), len(objectsIn(l.table.Current())); got != want {
 		l.t.Errorf("%d objects are remembered, want %d", got, want)
 	}
 }

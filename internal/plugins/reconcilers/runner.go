@@ -2,13 +2,16 @@ package reconcilers
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
-	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
 )
@@ -21,11 +24,14 @@ const (
 	maxBackoff = time.Minute
 	// minRequeue is the least time after which a reconciler is called again as it asked.
 	minRequeue = time.Second
+	// holdRetry is the wait while the Lease was not renewed in time.
+	holdRetry = time.Second
 	// callTimeout bounds one call.
 	callTimeout = time.Minute
-	// stopGrace is how long Start waits, after its context has ended, for a call that goes on.
+	// stopGrace bounds the time for which Start waits, after its context has ended, for a call that goes on.
 	stopGrace = 5 * time.Second
-	// failuresLogged are logged one by one, and after these one in each failureNotice.
+	// failuresLogged is the number of failures that are logged one by one. After them, one is logged in each
+	// failureNotice.
 	failuresLogged = 10
 	failureNotice  = 10 * time.Second
 )
@@ -33,9 +39,9 @@ const (
 // MaxKept bounds how many references a plugin.Keeper may return.
 const MaxKept = 1_000_000
 
-// Config is what a Runner works with. Holding may be nil, everything else must be set.
+// Config configures a Runner. Holding may be nil, everything else must be set.
 type Config struct {
-	// Name is that of the reconciler, which is not asked for it.
+	// Name is the name of the reconciler, which is not asked for it.
 	Name       string
 	Reconciler plugin.Reconciler
 	// Table has the snapshots that are compared.
@@ -46,23 +52,22 @@ type Config struct {
 	Log     logr.Logger
 }
 
-// Runner runs one reconciler. It is a manager.Runnable and a prometheus.Collector.
+// Runner runs one reconciler in a controller of controller-runtime. It is a manager.Runnable and a
+// prometheus.Collector.
 type Runner struct {
 	Config
 	debouncer *debounce.Debouncer
-	// worker is held while a worker runs, so that there is only one, whatever Start it belongs to.
-	worker chan struct{}
-	// compared is used by Start while it holds the worker.
-	compared *comparison
-	objects  *objects
-	metrics  *metrics
-	errors   rate.Sometimes
-	panics   rate.Sometimes
+	// calls feeds the queue of the controller that runs.
+	calls *leading.Trigger
+	// running is held while a controller runs, so that there is only one, whatever Start it belongs to.
+	running chan struct{}
+	objects *objects
+	metrics *metrics
+	errors  rate.Sometimes
+	panics  rate.Sometimes
 }
 
-type queue = workqueue.TypedRateLimitingInterface[plugin.Reference]
-
-// kept stands for the call of Kept in the queue. No object has this reference.
+// kept is the reference that stands for the call of Kept in the queue. No object has it.
 var kept plugin.Reference
 
 // New returns a Runner that has not started.
@@ -70,12 +75,14 @@ func New(config Config) *Runner {
 	if config.Holding == nil {
 		config.Holding = func() bool { return true }
 	}
-	return &Runner{
-		Config: config, debouncer: debounce.New(comparePeriod), worker: make(chan struct{}, 1),
-		compared: newComparison(), objects: newObjects(), metrics: newMetrics(config.Name),
+	r := &Runner{
+		Config: config, debouncer: debounce.New(comparePeriod), running: make(chan struct{}, 1),
+		objects: newObjects(), metrics: newMetrics(config.Name),
 		errors: rate.Sometimes{First: failuresLogged, Interval: failureNotice},
 		panics: rate.Sometimes{First: failuresLogged, Interval: failureNotice},
 	}
+	r.calls = leading.NewTrigger(0, r.firstRequests)
+	return r
 }
 
 // OfEveryReplica reports whether the reconciler runs in every replica instead of in the leader
@@ -89,8 +96,7 @@ func OfEveryReplica(r plugin.Reconciler) bool {
 func (r *Runner) Wake() { r.debouncer.Wake() }
 
 // Start calls the reconciler until the context ends, and can be started again. It begins when there
-// is a snapshot, and when the call that an earlier Start left behind has returned. The error is
-// always nil.
+// is a snapshot, and when the call that an earlier Start left behind has returned.
 func (r *Runner) Start(ctx context.Context) error {
 	r.objects.begin(time.Now())
 	defer r.objects.end()
@@ -102,89 +108,77 @@ func (r *Runner) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
-	case r.worker <- struct{}{}:
+	case r.running <- struct{}{}:
 	}
-	q := newQueue()
-	if _, keeps := r.Reconciler.(plugin.Keeper); keeps {
-		q.Add(kept)
-	}
-	// The worker starts after the first comparison: without it, all that is kept would look deleted.
+	// The controller starts after the first comparison: without it, all that is kept would look deleted.
 	r.compare()
-	for _, ref := range r.objects.references() {
-		q.Add(ref)
+	c := &leading.Controller{
+		Name: "plugin-" + r.Name, Reconciler: r, Sources: []source.Source{r.calls},
+		FirstRetry: minBackoff, LastRetry: maxBackoff, Log: logr.Discard(), // The Runner logs failures itself.
 	}
-	done := make(chan struct{})
+	ended := make(chan error, 1)
 	go func() {
-		r.work(ctx, q)
-		close(done)
-		<-r.worker
+		ended <- c.Start(ctx)
+		<-r.running
 	}()
 	for {
 		if _, err := r.debouncer.Wait(ctx); err != nil {
-			break // The context has ended: the normal end.
+			return r.awaitCall(ended) // The context has ended: the normal end.
 		}
-		for _, ref := range r.compare() {
-			q.Add(ref)
-		}
+		r.calls.Enqueue(requestsFor(r.compare())...)
 	}
-	q.ShutDown()
-	r.awaitWorker(done)
-	return nil
 }
 
-func newQueue() queue {
-	limiter := workqueue.NewTypedItemExponentialFailureRateLimiter[plugin.Reference](minBackoff, maxBackoff)
-	return workqueue.NewTypedRateLimitingQueue(limiter)
+// firstRequests returns the requests of a Start: the call of Kept, and then every object.
+func (r *Runner) firstRequests() []reconcile.Request {
+	all := r.objects.references()
+	if _, keeps := r.Reconciler.(plugin.Keeper); keeps {
+		all = slices.Insert(all, 0, kept)
+	}
+	return requestsFor(all)
+}
+
+// requestsFor returns the requests of the controller for these references.
+func requestsFor(all []plugin.Reference) []reconcile.Request {
+	requests := make([]reconcile.Request, len(all))
+	for i, ref := range all {
+		requests[i].Namespace, requests[i].Name = string(ref.Kind), ref.Key
+	}
+	return requests
 }
 
 // compare compares the latest snapshot with the one before, and returns the objects to call the
 // reconciler for.
 func (r *Runner) compare() []plugin.Reference {
-	s := r.Table.Current()
-	return r.objects.apply(r.compared.with(s), s.Revision, time.Now())
+	return r.objects.update(r.Table.Current(), time.Now())
 }
 
-// awaitWorker waits for the present call, which may ignore that its context has ended.
-func (r *Runner) awaitWorker(done <-chan struct{}) {
+// awaitCall waits for the present call, which may ignore that its context has ended.
+func (r *Runner) awaitCall(ended <-chan error) error {
 	grace := time.NewTimer(stopGrace)
 	defer grace.Stop()
 	select {
-	case <-done:
+	case err := <-ended:
+		return err
 	case <-grace.C:
 		r.Log.Info("A call of the reconciler goes on although its context has ended; no other call begins until it returns",
 			"reconciler", r.metrics.name)
+		return nil
 	}
 }
 
-// work calls the reconciler for the objects in the queue, one at a time, until the queue is shut
-// down.
-func (r *Runner) work(ctx context.Context, q queue) {
-	for {
-		ref, shutdown := q.Get()
-		if shutdown {
-			return
-		}
-		if ctx.Err() == nil { // A queue that is shut down is emptied first.
-			r.handle(ctx, q, ref)
-		}
-		q.Done(ref)
+// Reconcile makes one call of the reconciler, if one is needed.
+func (r *Runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	ref := plugin.Reference{Kind: plugin.Kind(request.Namespace), Key: request.Name}
+	switch {
+	case !r.Holding():
+		return reconcile.Result{RequeueAfter: holdRetry}, nil
+	case ref == kept:
+		return reconcile.Result{}, r.askKept(ctx)
 	}
-}
-
-// handle makes one call, and schedules the next one that it requires.
-func (r *Runner) handle(ctx context.Context, q queue, ref plugin.Reference) {
-	if !r.Holding() {
-		q.AddRateLimited(ref)
-		return
-	}
-	if ref == kept {
-		r.askKept(ctx, q)
-		return
-	}
-	e, needed := r.objects.take(ref)
+	e, wait, needed := r.objects.take(ref, time.Now())
 	if !needed {
-		q.Forget(ref)
-		return
+		return reconcile.Result{RequeueAfter: wait}, nil
 	}
 	deleted := e.New == plugin.Object{}
 	var again time.Duration
@@ -197,18 +191,17 @@ func (r *Runner) handle(ctx context.Context, q queue, ref plugin.Reference) {
 	})
 	if err != nil {
 		r.objects.failed(ref, time.Now())
-		q.AddRateLimited(ref)
-		return
+		return reconcile.Result{}, err
 	}
-	r.objects.handedOver(e, ctx.Err() == nil)
-	q.Forget(ref)
-	if again > 0 && ctx.Err() == nil {
-		r.objects.after(max(again, minRequeue), ref, q.Add)
+	if again > 0 {
+		again = max(again, minRequeue)
 	}
+	r.objects.handedOver(e, again, time.Now(), ctx.Err() == nil)
+	return reconcile.Result{RequeueAfter: again}, nil
 }
 
-// askKept asks what the reconciler keeps, and queues the deletion of what does not exist any more.
-func (r *Runner) askKept(ctx context.Context, q queue) {
+// askKept asks what the reconciler keeps, and enqueues the deletion of what does not exist any more.
+func (r *Runner) askKept(ctx context.Context) error {
 	keeper, _ := r.Reconciler.(plugin.Keeper)
 	var all []plugin.Reference
 	err := r.call(ctx, kept, func(ctx context.Context) (err error) {
@@ -218,16 +211,13 @@ func (r *Runner) askKept(ctx context.Context, q queue) {
 		return checkKept(len(all))
 	})
 	if err != nil {
-		q.AddRateLimited(kept)
-		return
+		return err
 	}
-	q.Forget(kept)
 	gone, refused := r.objects.keep(all, time.Now())
 	if refused > 0 {
 		r.Log.Error(errUnknownKind, "Ignored references of an unknown kind that the reconciler keeps",
 			"reconciler", r.metrics.name, "references", refused)
 	}
-	for _, ref := range gone {
-		q.Add(ref)
-	}
+	r.calls.Enqueue(requestsFor(gone)...)
+	return nil
 }

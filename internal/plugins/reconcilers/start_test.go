@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"proffer.dev/proffer/plugin"
 	"proffer.dev/proffer/test"
@@ -203,18 +204,18 @@ func TestACallThatEndsAfterItsStartIsRepeatedByTheNextOne(t *testing.T) {
 }
 
 func TestAChangeThatIsTakenBackDoesNotSpareTheFirstCallOfAStart(t *testing.T) {
-	all := newObjects()
-	plain, labelled := &plugin.Consumer{ClusterID: "rome"}, &plugin.Consumer{ClusterID: "rome", Labels: map[string]string{"tier": "1"}}
-	apply := func(c *plugin.Consumer) []plugin.Reference {
-		return all.apply([]change{{consumer("rome"), plugin.Object{Consumer: c}}}, 1, time.Now())
+	all, w := newObjects(), newWorld()
+	publish := func(labels map[string]string) []plugin.Reference {
+		w.consumers["rome"] = labels
+		return all.update(w.publish(), time.Now())
 	}
-	apply(plain)
-	e, _ := all.take(consumer("rome"))
-	all.handedOver(e, true)
+	publish(nil)
+	e, _, _ := all.take(consumer("rome"), time.Now())
+	all.handedOver(e, 0, time.Now(), true)
 
 	all.begin(time.Now()) // Another process may have handed over anything.
-	apply(labelled)
-	if diff := cmp.Diff([]plugin.Reference{consumer("rome")}, apply(plain)); diff != "" {
+	publish(map[string]string{"tier": "1"})
+	if diff := cmp.Diff([]plugin.Reference{consumer("rome")}, publish(nil)); diff != "" {
 		t.Errorf("waiting (-want +got):\n%s", diff)
 	}
 }
@@ -296,6 +297,30 @@ func TestMetricsShowWhatWaits(t *testing.T) {
 		check(t, runner, 0, 0, 0)
 		if problems, err := testutil.CollectAndLint(runner); err != nil || len(problems) > 0 {
 			t.Errorf("problems: %v, %v", problems, err)
+		}
+	})
+}
+
+func TestCallsAreThoseOfAControllerWithTheNameOfTheReconciler(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWorld().with("oslo", "rome"), newRecorder()
+		r.name = "Counted"
+		w.publish()
+		defer run(t, newRunner(w, r))()
+		families, err := crmetrics.Registry.Gather()
+		test.Must(t, err)
+		calls := 0.0
+		for _, f := range families {
+			for _, m := range f.GetMetric() {
+				for _, l := range m.GetLabel() {
+					if f.GetName() == "controller_runtime_reconcile_total" && l.GetValue() == "plugin-Counted" {
+						calls += m.GetCounter().GetValue()
+					}
+				}
+			}
+		}
+		if calls != 2 {
+			t.Errorf("the controller has counted %v calls, want 2", calls)
 		}
 	})
 }

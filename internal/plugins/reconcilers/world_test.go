@@ -96,13 +96,13 @@ func slice(name, consumer string, asked, granted int64) table.DecidedSlice {
 	}
 }
 
-// state returns all objects of a snapshot, worked out without a history.
-func state(s *table.Snapshot) map[plugin.Reference]plugin.Object {
-	all := map[plugin.Reference]plugin.Object{}
-	for _, c := range newComparison().with(s) {
-		all[c.Reference] = c.to
+// objectsIn returns all objects of a snapshot, worked out without a history.
+func objectsIn(s *table.Snapshot) map[plugin.Reference]plugin.Object {
+	all, found := newObjects(), map[plugin.Reference]plugin.Object{}
+	for _, ref := range all.update(s, time.Now()) {
+		found[ref] = all.all[ref].now
 	}
-	return all
+	return found
 }
 
 // recorder is a reconciler that holds what was handed over.
@@ -194,7 +194,7 @@ func (r *recorder) require(t *testing.T, s *table.Snapshot) {
 	t.Helper()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if diff := cmp.Diff(state(s), r.holds, cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(objectsIn(s), r.holds, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the reconciler holds (-snapshot +held):\n%s", diff)
 	}
 	if r.overlap {

@@ -20,16 +20,19 @@ func cpu(quantity string) corev1.ResourceList {
 	return corev1.ResourceList{corev1.ResourceCPU: resource.MustParse(quantity)}
 }
 
-func references(changes []change) []string {
-	var all []string
-	for _, c := range changes {
-		text := string(c.Kind) + " " + c.Key
-		if c.to == (plugin.Object{}) {
+// handOver updates the objects to a snapshot, hands over what has changed, and returns it.
+func handOver(all *objects, s *table.Snapshot) []string {
+	var changes []string
+	for _, ref := range all.update(s, time.Now()) {
+		text := string(ref.Kind) + " " + ref.Key
+		e, _, _ := all.take(ref, time.Now())
+		if e.New == (plugin.Object{}) {
 			text += " is gone"
 		}
-		all = append(all, text)
+		all.handedOver(e, 0, time.Now(), true)
+		changes = append(changes, text)
 	}
-	return all
+	return changes
 }
 
 func TestObjectsAreThoseOfTheSnapshot(t *testing.T) {
@@ -46,7 +49,7 @@ func TestObjectsAreThoseOfTheSnapshot(t *testing.T) {
 	pinned := slice("a", "rome", 1000, 1000)
 	pinned.Pinned = true
 	w.slices["d"] = pinned
-	got := state(w.publish())
+	got := objectsIn(w.publish())
 
 	spec := w.table.Current().Policies[0].Object.Spec
 	want := map[plugin.Reference]plugin.Object{
@@ -75,8 +78,8 @@ func TestOnlyWhatDiffersIsAChange(t *testing.T) {
 	w := newWorld().with("oslo", "rome")
 	w.policies["gold"] = 1000
 	w.slices["a"], w.slices["b"] = slice("a", "rome", 2000, 500), slice("b", "rome", 2000, 500)
-	c := newComparison()
-	c.with(w.publish())
+	all := newObjects()
+	handOver(all, w.publish())
 	for _, step := range []struct {
 		name string
 		edit func()
@@ -103,23 +106,23 @@ func TestOnlyWhatDiffersIsAChange(t *testing.T) {
 	} {
 		step.edit()
 		s := w.publish()
-		if diff := cmp.Diff(step.want, references(c.with(s))); diff != "" {
+		if diff := cmp.Diff(step.want, handOver(all, s)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", step.name, diff)
 		}
-		if again := c.with(s); again != nil {
-			t.Errorf("%s: the same snapshot has changes: %q", step.name, references(again))
+		if again := handOver(all, s); again != nil {
+			t.Errorf("%s: the same snapshot has changes: %q", step.name, again)
 		}
 	}
 }
 
 func TestTheEndOfAConsumerEndsItsOffers(t *testing.T) {
-	c, empty := newComparison(), &offer.Entry{}
+	all, empty := newObjects(), &offer.Entry{}
 	publish := func(id string, e *offer.Entry) []string {
 		offers := offer.Offers{Default: empty, Entries: offer.EntriesOf(map[string]*offer.Entry{id: e})}
 		tab := table.New()
 		s := tab.Publish(table.Snapshot{Result: &offer.Result{Offers: offers}})
-		s.Revision = c.revision + 1
-		return references(c.with(s))
+		s.Revision = all.revision + 1
+		return handOver(all, s)
 	}
 	gold, silver := &offer.Offer{Class: "gold", Policy: "p"}, &offer.Offer{Class: "silver", Policy: "p"}
 	for _, step := range []struct {
@@ -143,14 +146,14 @@ func TestUnchangedObjectsKeepTheirIdentity(t *testing.T) {
 	w := newWorld().with("oslo", "rome")
 	w.policies["gold"] = 1000
 	w.slices["a"] = slice("a", "rome", 2000, 500)
-	c, all := newComparison(), newObjects()
-	all.apply(c.with(w.publish()), 1, time.Now())
+	all := newObjects()
+	all.update(w.publish(), time.Now())
 	before := map[plugin.Reference]plugin.Object{}
 	for ref, o := range all.all {
 		before[ref] = o.now
 	}
 	w.with("bari")
-	all.apply(c.with(w.publish()), 2, time.Now())
+	all.update(w.publish(), time.Now())
 	for ref, was := range before {
 		if all.all[ref].now != was {
 			t.Errorf("%v was built again", ref)
@@ -169,7 +172,7 @@ func TestObjectsShareNoMapWithTheSnapshot(t *testing.T) {
 	w.policies["gold"] = 4
 	s := w.publish()
 	s.Policies[0].Object.Spec.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}}
-	for _, object := range state(s) {
+	for _, object := range objectsIn(s) {
 		switch {
 		case object.Consumer != nil:
 			object.Consumer.Labels["tier"] = "forged"
