@@ -19,41 +19,41 @@ const (
 
 var errLongAnswer = errors.New("the database answers with more than 64 MiB")
 
-// answers is a connection whose server cannot answer without end. An answer begins with the first
+// boundedConn is a connection that bounds the answers of the server. An answer begins with the first
 // byte after something was sent.
-type answers struct {
+type boundedConn struct {
 	net.Conn
-	// within is how long an answer may take, 0 for what the deadlines say.
-	within time.Duration
-	// received is how much of the answer was read, and began is when it began, in nanoseconds. A driver
-	// may read while it writes.
+	// timeout bounds the time of an answer. 0 leaves that to the deadlines.
+	timeout time.Duration
+	// received is the number of bytes of the answer that were read. began is the time at which it began, in
+	// nanoseconds. A driver may read while it writes.
 	received, began atomic.Int64
 }
 
 // boundAnswers bounds the answers on a connection.
-func boundAnswers(within time.Duration) func(net.Conn, error) (net.Conn, error) {
+func boundAnswers(timeout time.Duration) func(net.Conn, error) (net.Conn, error) {
 	return func(c net.Conn, err error) (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		a := &answers{Conn: c, within: within}
+		a := &boundedConn{Conn: c, timeout: timeout}
 		a.began.Store(time.Now().UnixNano())
 		return a, nil
 	}
 }
 
 // Write begins a new answer.
-func (a *answers) Write(b []byte) (int, error) {
+func (a *boundedConn) Write(b []byte) (int, error) {
 	a.received.Store(0)
 	a.began.Store(time.Now().UnixNano())
 	return a.Conn.Write(b)
 }
 
-func (a *answers) Read(b []byte) (int, error) {
+func (a *boundedConn) Read(b []byte) (int, error) {
 	switch {
 	case a.received.Load() > maxAnswer:
 		return 0, errLongAnswer
-	case a.within > 0 && time.Since(time.Unix(0, a.began.Load())) > a.within:
+	case a.timeout > 0 && time.Since(time.Unix(0, a.began.Load())) > a.timeout:
 		return 0, os.ErrDeadlineExceeded
 	}
 	n, err := a.Conn.Read(b)
@@ -62,7 +62,7 @@ func (a *answers) Read(b []byte) (int, error) {
 }
 
 // SyscallConn lets the drivers see whether an idle connection has ended.
-func (a *answers) SyscallConn() (syscall.RawConn, error) {
+func (a *boundedConn) SyscallConn() (syscall.RawConn, error) {
 	c, ok := a.Conn.(syscall.Conn)
 	if !ok {
 		return nil, errors.ErrUnsupported

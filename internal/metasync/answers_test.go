@@ -112,12 +112,12 @@ func TestAnErrorShowsNeitherThePasswordNorWhereItWas(t *testing.T) {
 		"x": "cannot execute", "p q/ü": "no host in postgres://p+q%2F%C3%BC@db", `a"b`: `the server says "a\"b"`,
 		"p/q": "no host in postgres://u:p%2Fq@db", "a b;c": "no host in postgres://u:a%20b;c@db", "long and random": "a long and random number",
 	} {
-		c := &connection{secret: secret}
+		c := &databasePool{secret: secret}
 		if err := c.hide(errors.New(text)); err == nil || !strings.HasPrefix(err.Error(), "an error that is left out") {
 			t.Errorf("with the password %q, %q is shown as %v", secret, text, err)
 		}
 	}
-	c := &connection{secret: "s3cr3t"}
+	c := &databasePool{secret: "s3cr3t"}
 	plain := errors.New("connection refused")
 	if err := c.hide(plain); !errors.Is(err, plain) {
 		t.Errorf("an error without the password is shown as %v", err)

@@ -6,18 +6,22 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/table"
 )
 
 const (
-	// passPeriod is the least time between two passes.
+	// passPeriod is the period of the Trigger: a change waits for half of it, and for no more than all of it.
 	passPeriod = time.Second
 	// heartbeat is the time between two passes while nothing changes.
 	heartbeat = 10 * time.Second
@@ -30,16 +34,17 @@ const (
 	fencedPause = time.Minute
 	// maxBatch bounds the rows of a transaction.
 	maxBatch = 5000
-	// maxOld bounds the rows of a transaction that are deleted for their age, as the LIMIT in queries.sql does.
+	// maxOld bounds the rows of a transaction that are deleted for their age.
 	maxOld = 500
 	// maxGrantRows bounds the new rows in a minute of the grants of each consumer.
 	maxGrantRows = 600
-	// failuresLogged are logged one by one, and after these one in each failureNotice.
+	// failuresLogged is the number of failures that are logged one by one. After them, one is logged in each
+	// failureNotice.
 	failuresLogged = 10
 	failureNotice  = 10 * time.Minute
 )
 
-// Config is what Books work with. Holding may be nil, everything else must be set.
+// Config configures Books. Holding may be nil, everything else must be set.
 type Config struct {
 	Options
 	// Table has the snapshots that are recorded.
@@ -49,16 +54,17 @@ type Config struct {
 	Log     logr.Logger
 }
 
-// Books record snapshots. It is a manager.Runnable and a prometheus.Collector.
+// Books record snapshots. They are a manager.Runnable, which runs a controller of controller-runtime, and a
+// prometheus.Collector.
 type Books struct {
 	Config
-	debouncer *debounce.Debouncer
-	metrics   *metrics
-	failures  rate.Sometimes
-	// notices are of texts that are left out.
+	trigger  *leading.Trigger
+	metrics  *metrics
+	failures rate.Sometimes
+	// notices bounds the log lines about texts that are left out.
 	notices rate.Sometimes
-	// failing is set from a pass that failed to one that did not. It is for the goroutine of Start.
-	failing bool
+	// failing is set from a pass that failed to one that did not.
+	failing atomic.Bool
 	// Tests replace these. now returns the time that a transaction is dated with, by that of the database
 	// server.
 	now     func(server time.Time) time.Time
@@ -72,17 +78,23 @@ func New(config Config) *Books {
 		config.Holding = func() bool { return true }
 	}
 	return &Books{
-		Config: config, debouncer: debounce.New(passPeriod), metrics: newMetrics(),
-		now: func(server time.Time) time.Time { return server }, commit: (*sql.Tx).Commit, timeout: passTimeout,
+		Config: config, metrics: newMetrics(),
+		trigger: leading.NewTrigger(passPeriod, leading.Single(types.NamespacedName{Name: config.ClusterID})),
+		now:     func(server time.Time) time.Time { return server }, commit: (*sql.Tx).Commit, timeout: passTimeout,
 		failures: rate.Sometimes{First: failuresLogged, Interval: failureNotice},
 		notices:  rate.Sometimes{Interval: failureNotice},
 	}
 }
 
-// Wake schedules a pass with the latest snapshot. It never blocks.
-func (b *Books) Wake() { b.debouncer.Wake() }
+// Wake schedules a pass with the latest snapshot. It never blocks. After a failure it does nothing: the
+// retry records the latest snapshot.
+func (b *Books) Wake() {
+	if !b.failing.Load() {
+		b.trigger.Wake()
+	}
+}
 
-// Start records snapshots until the context ends, and can be started again. The error is always nil.
+// Start records snapshots until the context ends, and can be started again.
 func (b *Books) Start(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -91,45 +103,28 @@ func (b *Books) Start(ctx context.Context) error {
 	}
 	s := newSession(b)
 	defer s.close()
-	b.metrics.complete(time.Now())
-	defer b.metrics.complete(time.Time{})
-	beat := time.AfterFunc(0, b.Wake)
-	defer beat.Stop()
-	backoff := minBackoff
-	for {
-		if _, err := b.debouncer.Wait(ctx); err != nil {
-			return nil // The context has ended: the normal end.
-		}
-		more, err := b.pass(ctx, s, stateOf(b.Table.Current()))
-		switch {
-		case err == nil && more:
-			backoff = minBackoff
-			beat.Reset(0)
-		case err == nil:
-			backoff = minBackoff
-			beat.Reset(heartbeat)
-		case !b.rest(ctx, err, backoff):
-			return nil
-		default:
-			backoff = min(2*backoff, maxBackoff)
-			beat.Reset(0)
-		}
+	b.metrics.completed.Store(new(time.Now()))
+	defer b.metrics.completed.Store(nil)
+	c := &leading.Controller{
+		Name: "metasync", Reconciler: s, Sources: []source.Source{b.trigger},
+		FirstRetry: minBackoff, LastRetry: maxBackoff, Log: logr.Discard(), // The Books log failures themselves.
 	}
+	return c.Start(ctx)
 }
 
-// rest waits after a failure, and reports whether the context has not ended.
-func (b *Books) rest(ctx context.Context, err error, backoff time.Duration) bool {
-	if errors.Is(err, errFenced) {
-		backoff = fencedPause
+// Reconcile makes one pass. The request is for the whole cluster.
+func (s *session) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	failing := s.failing.Load()
+	more, err := s.Books.pass(ctx, s, stateOf(s.Table.Current()))
+	switch {
+	case errors.Is(err, errFenced):
+		return reconcile.Result{RequeueAfter: fencedPause}, nil
+	case err != nil && ctx.Err() == nil:
+		return reconcile.Result{}, err
+	case more || failing: // A snapshot that was published during the first pass without a failure woke nobody.
+		s.Wake()
 	}
-	timer := time.NewTimer(backoff)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
+	return reconcile.Result{RequeueAfter: heartbeat}, nil
 }
 
 // pass makes one pass, and counts and logs how it ends. more reports whether another one must follow
@@ -138,7 +133,7 @@ func (b *Books) pass(ctx context.Context, s *session, now state) (more bool, err
 	if !b.Holding() {
 		return false, nil
 	}
-	more, err = guarded(func() (bool, error) {
+	more, err = recoverPanic(func() (bool, error) {
 		if err := s.prepare(ctx); err != nil {
 			return false, err
 		}
@@ -153,17 +148,16 @@ func (b *Books) pass(ctx context.Context, s *session, now state) (more bool, err
 	b.metrics.passed(err)
 	if err != nil {
 		s.forgetState(err)
-		b.failing = true
+		b.failing.Store(true)
 		b.failures.Do(func() { b.Log.Error(err, "The books could not be written; will retry", "engine", b.Engine) })
-	} else if b.failing {
-		b.failing = false
+	} else if b.failing.Swap(false) {
 		b.Log.Info("The books are written again", "engine", b.Engine)
 	}
 	return more, err
 }
 
 // guarded turns a panic into an error: the books must not end the process.
-func guarded(f func() (bool, error)) (more bool, err error) {
+func recoverPanic(f func() (bool, error)) (more bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = fmt.Errorf("panic: %v\n%s", v, kube.Shorten(string(debug.Stack()), kube.MaxMessage))

@@ -156,7 +156,7 @@ func (b *books) openRows(ctx context.Context) (*tables, error) {
 		return nil, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	p := &pass{q: s.queries(tx)}
+	p := s.newPass(tx)
 	if _, err = s.lock(ctx, tx, p); err == nil {
 		err = s.read(ctx, p)
 	}

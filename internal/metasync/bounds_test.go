@@ -128,12 +128,12 @@ func TestATransactionIsBoundedAndThePassesAfterItFinish(t *testing.T) {
 func TestRowsThatTheColumnsDoNotTakeAreLeftOutAndNothingElse(t *testing.T) {
 	p := nothing()
 	for _, text := range []string{"a\x00b", "a ", " a", "\xff", strings.Repeat("a", 254), "a\nb"} {
-		if p.fit(maxID, text) {
+		if p.takes(maxID, text) {
 			t.Errorf("%q is taken", text)
 		}
 	}
 	for _, text := range []string{"", "rome", "Röm", strings.Repeat("ö", 253)} {
-		if !p.fit(maxID, text) {
+		if !p.takes(maxID, text) {
 			t.Errorf("%q is not taken", text)
 		}
 	}
@@ -160,7 +160,7 @@ func TestATextThatIsLeftOutIsLogged(t *testing.T) {
 			b.must(session, state{
 				published: func(func(grantKey) price) *published {
 					p := nothing()
-					p.fit(maxID, "rome\n"+strings.Repeat("x", 1000))
+					p.takes(maxID, "rome\n"+strings.Repeat("x", 1000))
 					return p
 				},
 				used: func() map[offerKey]usage { return nil },

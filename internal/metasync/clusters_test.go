@@ -36,7 +36,8 @@ func TestDeletingOldRowsWaitsForNoOtherCluster(t *testing.T) {
 		stopped, err := session.conn.BeginTx(t.Context(), &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 		test.Must(t, err)
 		defer func() { _ = stopped.Rollback() }()
-		p := &pass{q: session.queries(stopped), at: milan.clock.now, endAt: milan.clock.now, left: maxBatch, until: time.Now().Add(time.Hour), budget: &budget{}}
+		p := session.newPass(stopped)
+		p.at, p.endAt, p.until, p.budget = milan.clock.now, milan.clock.now, time.Now().Add(time.Hour), &budget{}
 		if _, err := session.lock(t.Context(), stopped, p); err != nil {
 			t.Fatal(err)
 		}

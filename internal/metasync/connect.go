@@ -33,31 +33,31 @@ import (
 const (
 	// connectTimeout bounds a connection attempt.
 	connectTimeout = 10 * time.Second
-	// idleSeconds is how long the server keeps a connection, and with it the locks of a transaction, that
-	// says nothing: a process that is stopped must not block the one that leads now.
+	// idleSeconds bounds the time for which the server keeps a silent connection, and with it the locks of a
+	// transaction: a process that is stopped must not block the one that leads now.
 	idleSeconds = "60"
-	// maxConnections are one for passes and one to spare.
+	// maxConnections allows one connection for passes and one to spare.
 	maxConnections = 2
 	// maxDSN bounds the file of the data source name, and maxCertificates each of TLS, in bytes.
 	maxDSN          = 64 << 10
 	maxCertificates = 4 << 20
-	// maxDescriptions are of the statements whose types a connection to PostgreSQL remembers: more than
-	// there are queries.
+	// maxDescriptions bounds the statements whose types a connection to PostgreSQL remembers. There are fewer
+	// queries.
 	maxDescriptions = 128
 )
 
-// connection is a pool of connections, and what it was opened with.
-type connection struct {
+// databasePool is a pool of connections, with the files that it was opened with.
+type databasePool struct {
 	*sql.DB
-	// files are the contents of the files.
+	// files holds the contents of the files.
 	files []byte
 	// secret is the password. It must not be in an error.
 	secret string
 }
 
-// connect returns the pool of connections, opened again if one of the files has changed. The server has
-// patience to answer each statement.
-func connect(o *Options, present *connection, patience time.Duration) (*connection, error) {
+// connect returns the pool of connections, opened again if one of the files has changed. The timeout
+// bounds the answer to each statement of MySQL.
+func connect(o *Options, present *databasePool, timeout time.Duration) (*databasePool, error) {
 	dsn, err := readFile(o.DSNFile, maxDSN)
 	if err != nil {
 		return nil, err // It names the file, and nothing of what is in it.
@@ -76,11 +76,11 @@ func connect(o *Options, present *connection, patience time.Duration) (*connecti
 	if present != nil && bytes.Equal(present.files, files) {
 		return present, nil
 	}
-	encrypt, err := tlsOf(&o.TLS, contents[1], contents[2], contents[3])
+	encrypt, err := tlsConfig(&o.TLS, contents[1], contents[2], contents[3])
 	if err != nil {
 		return nil, err
 	}
-	connector, secret, err := connectorOf(o, strings.TrimSpace(string(dsn)), encrypt, patience)
+	connector, secret, err := connectorOf(o, strings.TrimSpace(string(dsn)), encrypt, timeout)
 	if err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func connect(o *Options, present *connection, patience time.Duration) (*connecti
 	pool := sql.OpenDB(connector)
 	pool.SetMaxOpenConns(maxConnections)
 	pool.SetConnMaxLifetime(10 * time.Minute)
-	return &connection{DB: pool, files: files, secret: secret}, nil
+	return &databasePool{DB: pool, files: files, secret: secret}, nil
 }
 
 // readFile reads a file of at most this many bytes. It does not wait for whoever may write to a pipe.
@@ -113,20 +113,20 @@ func readFile(path string, most int64) ([]byte, error) {
 	return content, err
 }
 
-// connectorOf returns what opens connections to a database, and the password. The errors of the
+// connectorOf returns the connector to a database, and the password. The errors of the
 // drivers repeat the data source name, so they are not passed on.
 func connectorOf(
-	o *Options, dsn string, encrypt *tls.Config, patience time.Duration,
+	o *Options, dsn string, encrypt *tls.Config, timeout time.Duration,
 ) (driver.Connector, string, error) {
 	if o.Engine == config.PostgreSQL {
 		return postgreSQLConnector(o, dsn, encrypt)
 	}
-	return mySQLConnector(o, dsn, encrypt, patience)
+	return mySQLConnector(o, dsn, encrypt, timeout)
 }
 
-// hostOfPostgreSQL matches a data source name that has a host. Without one the driver would try what it
-// finds on this machine and in the environment, and take a name of another engine for a parameter,
-// which the server repeats in its error.
+// hostOfPostgreSQL matches a data source name that has a host. Without one the driver would try sockets of
+// this machine and variables of the environment, and take a data source name of another engine for a
+// parameter, which the server repeats in its error.
 var hostOfPostgreSQL = regexp.MustCompile(`^postgres(ql)?://|(^|\s)host(addr)?\s*=`)
 
 func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Connector, string, error) {
@@ -166,7 +166,7 @@ func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Co
 }
 
 func mySQLConnector(
-	o *Options, dsn string, encrypt *tls.Config, patience time.Duration,
+	o *Options, dsn string, encrypt *tls.Config, timeout time.Duration,
 ) (driver.Connector, string, error) {
 	c, err := mysql.ParseDSN(dsn)
 	if err != nil || c.DBName == "" {
@@ -180,10 +180,10 @@ func mySQLConnector(
 	// The queries are written for these. A server that is not trusted must not read files.
 	c.ParseTime, c.Loc, c.ClientFoundRows, c.InterpolateParams = true, time.UTC, true, true
 	c.MultiStatements, c.AllowAllFiles = false, false
-	c.Timeout, c.ReadTimeout, c.WriteTimeout = connectTimeout, patience, passTimeout
+	c.Timeout, c.ReadTimeout, c.WriteTimeout = connectTimeout, timeout, passTimeout
 	dialer := net.Dialer{}
 	c.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		return boundAnswers(patience)(dialer.DialContext(ctx, network, address))
+		return boundAnswers(timeout)(dialer.DialContext(ctx, network, address))
 	}
 	// Texts are quoted for this character set. In others, such as gbk, a quote can hide in a character.
 	err = c.Apply(mysql.Charset("utf8mb4", ""))
@@ -205,7 +205,7 @@ func mySQLConnector(
 	return connector, c.Passwd, nil
 }
 
-// encryptPostgreSQL has each host of the data source name connected to by TLS, and never without.
+// encryptPostgreSQL requires TLS for each host of the data source name.
 func encryptPostgreSQL(c *pgx.ConnConfig, encrypt *tls.Config) {
 	of := func(host string) *tls.Config {
 		t := encrypt.Clone()
@@ -231,9 +231,9 @@ func encryptPostgreSQL(c *pgx.ConnConfig, encrypt *tls.Config) {
 	c.Fallbacks = others
 }
 
-// tlsOf returns the configuration of TLS with the contents of the files, nil for that of the data source
-// name.
-func tlsOf(t *config.DatabaseTLS, ca, cert, key []byte) (*tls.Config, error) {
+// tlsConfig returns the configuration of TLS with the contents of the files. Nil leaves TLS to the data
+// source name.
+func tlsConfig(t *config.DatabaseTLS, ca, cert, key []byte) (*tls.Config, error) {
 	if *t == (config.DatabaseTLS{}) {
 		return nil, nil
 	}
@@ -254,14 +254,14 @@ func tlsOf(t *config.DatabaseTLS, ca, cert, key []byte) (*tls.Config, error) {
 	return c, nil
 }
 
-// errHidden stands for an error with the password. A part of the error would show what is missing: of
+// errHidden replaces an error that contains the password. The rest of the text would reveal it: in
 // "cannot e(password)ecute" the password is x.
 var errHidden = errors.New("an error that is left out, because it contains the password: " +
 	"a long and random password is no part of an error")
 
-// hide returns an error without the password, and no longer than a message may be: the server writes
-// what it likes.
-func (c *connection) hide(err error) error {
+// hide returns an error without the password, and no longer than a message may be. The server chooses the
+// text.
+func (c *databasePool) hide(err error) error {
 	if err == nil {
 		return nil
 	}

@@ -214,7 +214,7 @@ func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
 		tx, err := session.conn.BeginTx(t.Context(), nil)
 		test.Must(t, err)
 		defer func() { _ = tx.Rollback() }()
-		if _, err := session.lock(t.Context(), tx, &pass{q: session.queries(tx)}); err != nil {
+		if _, err := session.lock(t.Context(), tx, session.newPass(tx)); err != nil {
 			t.Fatal(err)
 		}
 		query := "SHOW idle_in_transaction_session_timeout"

@@ -1,5 +1,6 @@
 // Package metasync keeps the books: it records in a relational database what consumers were offered,
-// granted and used, of which pools and under which policies, and since when.
+// granted and used, of which pools and under which policies, and since when. It is a controller of
+// controller-runtime with one request: each call of Reconcile makes a pass.
 //
 // # What is written
 //
@@ -11,8 +12,7 @@
 //
 // # What always holds
 //
-//   - After a pass, the open rows are what the snapshot says, except for the changes that are held
-//     back (below).
+//   - After a pass, the open rows equal the snapshot, except for the changes that are held back (below).
 //   - Rows of one key never overlap. Times come from the database server, and never go back: a
 //     transaction is dated no earlier than the one before.
 //   - Only the latest leader writes. Each Start raises the epoch of the cluster, and each transaction
@@ -31,5 +31,5 @@
 // Rows with texts that the columns do not take are left out. All of it is counted in metrics. An answer
 // of the database has at most maxAnswer bytes.
 //
-// Nothing waits for the books: Wake leaves a mark, and a goroutine of the leader writes.
+// Nothing waits for the books: Wake enqueues the request, and a worker of the leader makes the pass.
 package metasync

@@ -2,7 +2,7 @@ package metasync
 
 import (
 	"errors"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -11,15 +11,15 @@ import (
 // The results of passes.
 const resultSuccess, resultError, resultFenced = "success", "error", "fenced"
 
-// metrics are those of the books. The methods are safe for concurrent use.
+// metrics holds the metrics of the books. The methods are safe for concurrent use.
 type metrics struct {
 	passes        *prometheus.CounterVec
 	written       *prometheus.CounterVec
 	open          *prometheus.GaugeVec
 	held, leftOut prometheus.Gauge
-	lag           *prometheus.Desc
-	mu            sync.Mutex
-	completed     time.Time
+	lag           prometheus.GaugeFunc
+	// completed is the time at which the books were last complete, nil for a replica that does not keep them.
+	completed atomic.Pointer[time.Time]
 }
 
 func newMetrics() *metrics {
@@ -46,23 +46,18 @@ func newMetrics() *metrics {
 			Help: "Number of texts in the latest pass that the columns of the books do not take, " +
 				"so that their rows are left out.",
 		}),
-		lag: prometheus.NewDesc("proffer_metasync_lag_seconds",
-			"Time since the books were last complete, 0 while this replica does not keep them.", nil, nil),
 	}
+	m.lag = prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "proffer_metasync_lag_seconds",
+		Help: "Time since the books were last complete, 0 while this replica does not keep them.",
+	}, func() float64 { return m.lagAt(time.Now()).Seconds() })
 	for _, result := range []string{resultSuccess, resultError, resultFenced} {
 		m.passes.WithLabelValues(result)
 	}
 	return m
 }
 
-// complete records when the books were last complete, zero for a replica that does not keep them.
-func (m *metrics) complete(at time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.completed = at
-}
-
-// passed counts a pass that ended like this.
+// passed counts a pass by the error that it ended with.
 func (m *metrics) passed(err error) {
 	result := resultSuccess
 	if errors.Is(err, errFenced) {
@@ -85,16 +80,14 @@ func (m *metrics) wrote(t *tables, written map[string]int, held int) {
 func (m *metrics) leaveOut(texts int) { m.leftOut.Set(float64(texts)) }
 
 func (m *metrics) lagAt(now time.Time) time.Duration {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.completed.IsZero() {
-		return 0
+	if completed := m.completed.Load(); completed != nil {
+		return now.Sub(*completed)
 	}
-	return now.Sub(m.completed)
+	return 0
 }
 
 func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.passes, m.written, m.open, m.held, m.leftOut}
+	return []prometheus.Collector{m.passes, m.written, m.open, m.held, m.leftOut, m.lag}
 }
 
 // Describe implements prometheus.Collector.
@@ -102,7 +95,6 @@ func (b *Books) Describe(ch chan<- *prometheus.Desc) {
 	for _, c := range b.metrics.collectors() {
 		c.Describe(ch)
 	}
-	ch <- b.metrics.lag
 }
 
 // Collect implements prometheus.Collector.
@@ -110,5 +102,4 @@ func (b *Books) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range b.metrics.collectors() {
 		c.Collect(ch)
 	}
-	ch <- prometheus.MustNewConstMetric(b.metrics.lag, prometheus.GaugeValue, b.metrics.lagAt(time.Now()).Seconds())
 }

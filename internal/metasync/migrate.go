@@ -27,8 +27,8 @@ const (
 	// lockName is the advisory lock of migrations in MySQL, lockID that in PostgreSQL.
 	lockName = "proffer_migration"
 	lockID   = 7766677
-	// migrateTimeout bounds all migrations. The wait for those of another process ends after lockSeconds,
-	// to say why.
+	// migrateTimeout bounds all migrations. The wait for the migrations of another process ends after
+	// lockSeconds, with an error that says why.
 	migrateTimeout = 10 * time.Minute
 	lockSeconds    = 9 * 60
 )
@@ -118,8 +118,8 @@ func viewsAreWhole(ctx context.Context, pool *sql.DB, engine config.DatabaseEngi
 	return false, err
 }
 
-// checkVersion returns an error unless the tables are those of this version. It needs no right to
-// create tables, as goose does.
+// checkVersion returns an error unless the tables have the version that this program needs. Unlike goose, it
+// needs no right to create tables.
 func checkVersion(ctx context.Context, pool *sql.DB, engine config.DatabaseEngine, timeout time.Duration) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -149,7 +149,7 @@ func presentVersion(ctx context.Context, pool *sql.DB) (present int64, err error
 	return present, err
 }
 
-// newestVersion is the version of the tables that this program needs.
+// newestVersion returns the version of the tables that this program needs.
 func newestVersion(p *goose.Provider) int64 {
 	all := p.ListSources()
 	return all[len(all)-1].Version

@@ -21,15 +21,15 @@ const (
 
 // Options are valid arguments.
 type Options struct {
-	// Engine is one of config.PostgreSQL and config.MySQL.
+	// Engine is config.PostgreSQL or config.MySQL.
 	Engine config.DatabaseEngine
 	// DSNFile is the path of a file with the data source name. It is read again when it changes, as are
 	// the files of TLS.
 	DSNFile string
 	TLS     config.DatabaseTLS
-	// Sample is how long a row of anything but a grant stays at the least.
+	// Sample is the least time for which a row stays, except those of grants.
 	Sample time.Duration
-	// Retention is how long rows that have ended are kept, 0 for ever.
+	// Retention is the time for which rows that have ended are kept, 0 for ever.
 	Retention time.Duration
 	// Migrate creates the tables and brings them up to date.
 	Migrate bool
@@ -48,7 +48,7 @@ func NewOptions(args config.MetaSyncArgs, clusterID string) (*Options, error) {
 		return nil, errors.New("set clusterID in the configuration file: it is the name of this cluster in the tables")
 	case len(clusterID) > maxID:
 		return nil, fmt.Errorf("clusterID has more than %d bytes", maxID)
-	case !fits(maxID, clusterID):
+	case !fitsColumn(maxID, clusterID):
 		return nil, fmt.Errorf("clusterID is %q: write it without control characters, and without spaces at its ends",
 			clusterID)
 	case args.Engine != config.PostgreSQL && args.Engine != config.MySQL:

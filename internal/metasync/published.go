@@ -18,13 +18,13 @@ type (
 		uid        string
 		generation int64
 	}
-	// offerKey is that of offers and of use.
+	// offerKey is the key of offers and of use.
 	offerKey struct{ consumer, class, resource string }
 	offered  struct {
 		policy string
 		amount int64
 	}
-	// usage is what the pods of a consumer request, and what all its slices are granted together. The sum
+	// usage holds the requests of the pods of a consumer, and the sum of the grants of its slices. The sum
 	// is known even if a consumer changes its slices so often that their own rows are held back.
 	usage struct{ requested, granted int64 }
 	// grantKey is a resource of a ResourceSlice, by the UID of the slice.
@@ -58,14 +58,14 @@ const (
 	maxResource = 317
 )
 
-// published is what the open rows should be.
+// published holds the rows that should be open.
 type published struct {
 	consumers map[string]string
 	policies  map[string]policyVersion
 	offers    map[offerKey]offered
 	grants    map[grantKey]granted
 	pools     map[poolKey]pool
-	// specs are those of the policies, terms the valid policies, both by name.
+	// specs holds the specs of the policies, and terms the valid policies, both by name.
 	specs map[string]any
 	terms map[string]*offer.Policy
 	// leftOut counts the texts that the columns do not take. odd is the last of them.
@@ -73,8 +73,8 @@ type published struct {
 	odd     string
 }
 
-// publishedIn returns what a snapshot says, apart from use. A grant under a policy that is gone or
-// invalid keeps the price in last.
+// publishedIn returns the rows of a snapshot, apart from use. A grant under a policy that is gone or
+// invalid keeps the price that last returns.
 func publishedIn(s *table.Snapshot, last func(grantKey) price) *published {
 	p := &published{
 		consumers: map[string]string{}, policies: map[string]policyVersion{}, offers: map[offerKey]offered{},
@@ -82,7 +82,7 @@ func publishedIn(s *table.Snapshot, last func(grantKey) price) *published {
 		terms: map[string]*offer.Policy{},
 	}
 	for _, c := range s.Input.Consumers {
-		if p.fit(maxID, c.ID) {
+		if p.takes(maxID, c.ID) {
 			p.consumers[c.ID] = asJSON(c.Labels)
 		}
 	}
@@ -90,7 +90,7 @@ func publishedIn(s *table.Snapshot, last func(grantKey) price) *published {
 		p.addPolicy(s, &s.Policies[i])
 	}
 	for id, entry := range s.Entries.All {
-		if !p.fit(maxID, id) {
+		if !p.takes(maxID, id) {
 			continue
 		}
 		for _, o := range entry.Offers {
@@ -99,7 +99,7 @@ func publishedIn(s *table.Snapshot, last func(grantKey) price) *published {
 	}
 	if s.Slices != nil {
 		for d := range s.Slices.All {
-			if !d.Pinned { // What is pinned is a part of a slice, or of one that is gone.
+			if !d.Pinned { // A pinned part belongs to a slice that is listed too, or to one that is gone.
 				p.addSlice(&d, last)
 			}
 		}
@@ -119,30 +119,30 @@ func (p *published) addPolicy(s *table.Snapshot, t *table.Policy) {
 		return
 	}
 	for resource, capacity := range r.Capacity {
-		if p.fit(maxResource, resource) {
+		if p.takes(maxResource, resource) {
 			p.pools[poolKey{t.Name, resource}] = pool{t.Parsed.Class, capacity, r.Committed[resource], r.Remaining[resource]}
 		}
 	}
 }
 
 func (p *published) addOffer(id string, o *offer.Offer) {
-	if !p.fit(maxClass, o.Class) {
+	if !p.takes(maxClass, o.Class) {
 		return
 	}
 	for _, a := range o.Amounts {
-		if p.fit(maxResource, a.Resource) {
+		if p.takes(maxResource, a.Resource) {
 			p.offers[offerKey{id, o.Class, a.Resource}] = offered{o.Policy, a.Value}
 		}
 	}
 }
 
-// addSlice adds the resources that the answer to a slice lists. What a consumer asks for and nobody
-// offers is not in the books: it may ask for anything.
+// addSlice adds the resources that the answer to a slice lists. Other resources of the request are not in
+// the books: a consumer may ask for anything.
 func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
 	if d.Answer == nil && len(d.Slice.Granted) == 0 {
-		return // Nor is its class, in which a consumer may write anything: no policy serves it.
+		return // No policy serves the class, in which a consumer may write anything.
 	}
-	if !p.fit(maxID, d.Consumer) || !p.fit(maxClass, d.Class) {
+	if !p.takes(maxID, d.Consumer) || !p.takes(maxClass, d.Class) {
 		return
 	}
 	row := granted{
@@ -155,7 +155,7 @@ func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
 	terms := p.terms[row.policy]
 	add := func(resource string, asked, amount int64, reason string) {
 		key := grantKey{d.UID, resource}
-		if !p.fit(maxResource, resource) {
+		if !p.takes(maxResource, resource) {
 			return
 		}
 		row.asked, row.granted, row.reason = asked, amount, reason
@@ -187,7 +187,7 @@ func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
 	}
 }
 
-// reasonOf is why a resource was not granted in full, in a word.
+// reasonOf returns in a word why a resource was not granted in full.
 func reasonOf(a *grant.Answer, l *grant.Line) string {
 	switch {
 	case a.Invalid:
@@ -205,7 +205,7 @@ var reasons = map[grant.Bound]string{
 	grant.Awaited: "BeingReclaimed", grant.ByPin: "Kept", grant.ByGiver: "GivenByItself", grant.ByFilter: "Filtered",
 }
 
-// usedIn returns what each consumer has of what it is offered.
+// usedIn returns the use of each offered resource by its consumer.
 func usedIn(s *table.Snapshot) map[offerKey]usage {
 	used := map[offerKey]usage{}
 	explainer := s.Explainer()
@@ -238,16 +238,16 @@ func billionthsOf(decimal string) int64 {
 	return n
 }
 
-// fits reports whether a column of this many characters takes a text as it is. MySQL ignores spaces at
+// fitsColumn reports whether a column of this many characters takes a text as it is. MySQL ignores spaces at
 // the end of a text in comparisons, and PostgreSQL takes no zero byte.
-func fits(most int, text string) bool {
+func fitsColumn(most int, text string) bool {
 	return utf8.ValidString(text) && utf8.RuneCountInString(text) <= most && strings.TrimSpace(text) == text &&
 		!strings.ContainsFunc(text, unicode.IsControl)
 }
 
-// fit is fits, and counts the texts that a column does not take.
-func (p *published) fit(most int, text string) bool {
-	ok := fits(most, text)
+// takes reports whether a column takes a text as it is, and counts the texts that it does not take.
+func (p *published) takes(most int, text string) bool {
+	ok := fitsColumn(most, text)
 	if !ok {
 		p.leftOut++
 		p.odd = text

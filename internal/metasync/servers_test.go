@@ -153,20 +153,20 @@ func TestBooksNeedPagesOfTheDefaultSize(t *testing.T) {
 
 func TestSettingsDecideHowBooksAreKept(t *testing.T) {
 	for _, tc := range []struct {
-		settings  settings
+		settings  serverSettings
 		refused   string
 		isolation sql.IsolationLevel
 	}{
-		{settings{}, "", sql.LevelReadCommitted},
-		{settings{"server_encoding": "UTF8"}, "", sql.LevelReadCommitted},
-		{settings{"server_encoding": "EUC_JP"}, "the database has the encoding EUC_JP", sql.LevelReadCommitted},
-		{settings{"innodb_page_size": "8192"}, "the server's innodb_page_size is 8192", sql.LevelReadCommitted},
-		{settings{"innodb_page_size": "65536", "log_bin": "ON", "binlog_format": "MIXED"}, "", sql.LevelReadCommitted},
-		{settings{"log_bin": "OFF", "binlog_format": "STATEMENT"}, "", sql.LevelReadCommitted},
-		{settings{"log_bin": "ON", "binlog_format": "STATEMENT"}, "", sql.LevelRepeatableRead},
-		{settings{"wsrep_on": "ON", "wsrep_osu_method": "RSU"}, "the server's wsrep_OSU_method is RSU", sql.LevelReadCommitted},
-		{settings{"wsrep_on": "ON", "wsrep_osu_method": "TOI"}, "", sql.LevelReadCommitted},
-		{settings{"wsrep_on": "OFF", "wsrep_osu_method": "RSU"}, "", sql.LevelReadCommitted},
+		{serverSettings{}, "", sql.LevelReadCommitted},
+		{serverSettings{"server_encoding": "UTF8"}, "", sql.LevelReadCommitted},
+		{serverSettings{"server_encoding": "EUC_JP"}, "the database has the encoding EUC_JP", sql.LevelReadCommitted},
+		{serverSettings{"innodb_page_size": "8192"}, "the server's innodb_page_size is 8192", sql.LevelReadCommitted},
+		{serverSettings{"innodb_page_size": "65536", "log_bin": "ON", "binlog_format": "MIXED"}, "", sql.LevelReadCommitted},
+		{serverSettings{"log_bin": "OFF", "binlog_format": "STATEMENT"}, "", sql.LevelReadCommitted},
+		{serverSettings{"log_bin": "ON", "binlog_format": "STATEMENT"}, "", sql.LevelRepeatableRead},
+		{serverSettings{"wsrep_on": "ON", "wsrep_osu_method": "RSU"}, "the server's wsrep_OSU_method is RSU", sql.LevelReadCommitted},
+		{serverSettings{"wsrep_on": "ON", "wsrep_osu_method": "TOI"}, "", sql.LevelReadCommitted},
+		{serverSettings{"wsrep_on": "OFF", "wsrep_osu_method": "RSU"}, "", sql.LevelReadCommitted},
 	} {
 		err := tc.settings.refused()
 		if (err == nil) != (tc.refused == "") || err != nil && !strings.HasPrefix(err.Error(), tc.refused) {

@@ -27,31 +27,31 @@ const (
 	gapUnreachable = "Unreachable"
 )
 
-// maxSilence is how long a time between two passes is before it is a gap.
+// maxSilence is the longest time between two passes that is not a gap.
 const maxSilence = 3 * heartbeat
 
-// session is what one Start knows of the database. It is for one goroutine.
+// session holds the knowledge of one Start of the database. It is for one goroutine.
 type session struct {
 	*Books
 	// conn is nil until the first pass.
-	conn *connection
-	// ready is set once the tables are those of this version. settings are those of the server then.
+	conn *databasePool
+	// ready is set once the tables have the version of this program. settings were read at that time.
 	ready    bool
-	settings settings
-	// epoch is the one that this process has raised the cluster's to, 0 for none yet.
+	settings serverSettings
+	// epoch is the epoch to which this process has raised the cluster, 0 for none yet.
 	epoch int64
 	// tables hold the open rows while known is set.
 	tables *tables
 	known  bool
 	// failed is set from a pass that failed to one that did not.
 	failed bool
-	// endAt is where a gap began that is not caught up with yet, zero for none.
+	// endAt is the beginning of a gap that is not caught up with yet, zero for none.
 	endAt  time.Time
 	budget budget
-	// used is what was used when it was sampled, and sampled is when.
+	// used is the latest sample of the use, and sampled is its time.
 	used    map[offerKey]usage
 	sampled time.Time
-	// forgotten is when rows were last deleted for their age.
+	// forgotten is the time at which rows were last deleted for their age.
 	forgotten time.Time
 }
 
@@ -64,9 +64,9 @@ func (s *session) close() {
 	}
 }
 
-// forgetState is what a failure leaves: the next pass reads the open rows again, because nobody knows
+// forgetState drops all state after a failure: the next pass reads the open rows again, because nobody knows
 // whether the transaction was committed. It connects again too, because the server may have become
-// one that only reads, or its tables others.
+// read-only, or may have other tables.
 func (s *session) forgetState(err error) {
 	s.forgetPass()
 	s.failed = true
@@ -77,11 +77,11 @@ func (s *session) forgetState(err error) {
 	s.close()
 }
 
-// forgetPass drops what a pass that was rolled back has changed: it took from budgets what was not written.
+// forgetPass drops the changes of a pass that was rolled back: it took rows from budgets that were not written.
 func (s *session) forgetPass() { s.known, s.budget = false, budget{} }
 
-// prepare connects to the database and sees to its tables, which may take longer than a pass: it waits
-// for other processes that migrate.
+// prepare connects to the database, and checks or migrates its tables. That may take longer than a pass: it
+// waits for other processes that migrate.
 func (s *session) prepare(ctx context.Context) error {
 	conn, err := connect(&s.Options, s.conn, passTimeout)
 	if err != nil {
@@ -111,9 +111,9 @@ func (s *session) prepare(ctx context.Context) error {
 	return nil
 }
 
-// state is what is to be recorded.
+// state is the state of a snapshot that a pass records.
 type state struct {
-	// published is apart from use: see publishedIn.
+	// published returns everything but the use: see publishedIn.
 	published func(last func(grantKey) price) *published
 	used      func() map[offerKey]usage
 }
@@ -130,7 +130,7 @@ func stateOf(s *table.Snapshot) state {
 func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
 	endAt := s.endAt
 	err = tryAgain(func() error {
-		if more, err = s.try(ctx, now); isConflict(err) {
+		if more, err = s.runTransaction(ctx, now); isConflict(err) {
 			s.forgetPass()
 			s.endAt = endAt
 		}
@@ -139,7 +139,7 @@ func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
 	return more, err
 }
 
-// maxConflicts is how often a transaction is tried that loses to another one.
+// maxConflicts bounds the attempts of a transaction that loses to another one.
 const maxConflicts = 3
 
 // tryAgain repeats a transaction while it loses to another one, and returns its last error.
@@ -162,14 +162,14 @@ func isConflict(err error) bool {
 	return ok && (refused.Code == "40001" || refused.Code == "40P01") // serialization_failure, deadlock_detected
 }
 
-// try makes one transaction of pass.
-func (s *session) try(ctx context.Context, now state) (more bool, err error) {
+// runTransaction makes one attempt of a pass.
+func (s *session) runTransaction(ctx context.Context, now state) (more bool, err error) {
 	tx, err := s.conn.BeginTx(ctx, &sql.TxOptions{Isolation: s.settings.isolation()})
 	if err != nil {
 		return false, err
 	}
 	defer func() { _ = tx.Rollback() }()
-	p := &pass{q: s.queries(tx), left: maxBatch, until: time.Now().Add(s.timeout / 2), budget: &s.budget}
+	p := s.newPass(tx)
 	epoch, err := s.begin(ctx, tx, p)
 	if err != nil {
 		return false, err
@@ -188,16 +188,18 @@ func (s *session) try(ctx context.Context, now state) (more bool, err error) {
 	s.metrics.wrote(s.tables, written, p.held)
 	if !p.more {
 		s.endAt = time.Time{}
-		s.metrics.complete(time.Now())
+		s.metrics.completed.Store(new(time.Now()))
 	}
 	return p.more, nil
 }
 
-func (s *session) queries(tx *sql.Tx) *db.Queries {
+func (s *session) newPass(tx db.DBTX) *pass {
 	if s.Engine == config.PostgreSQL {
-		return db.New(dollars{tx})
+		tx = numberedQueries{tx}
 	}
-	return db.New(tx)
+	return &pass{
+		tx: tx, q: db.New(tx), left: maxBatch, until: time.Now().Add(s.timeout / 2), budget: &s.budget,
+	}
 }
 
 // begin locks the cluster's row, compares the epoch, reads the open rows unless they are known, and
@@ -246,9 +248,9 @@ func (s *session) begin(ctx context.Context, tx *sql.Tx, p *pass) (epoch int64, 
 	return epoch, err
 }
 
-// clocks begin transactions of each engine: they read the time in UTC. In PostgreSQL, they also set how
-// long the server keeps a transaction that says nothing. A pooler may not pass on such a setting of
-// a connection, and may give each transaction another session.
+// clocks holds the first query of a transaction of each engine, which reads the time in UTC. In PostgreSQL
+// it also bounds the time for which the server keeps a silent transaction. A pooler may not pass on such a
+// setting of a connection, and may give each transaction another session.
 var clocks = map[config.DatabaseEngine]string{
 	config.MySQL: "SELECT LOCALTIMESTAMP(6)",
 	config.PostgreSQL: "SELECT CURRENT_TIMESTAMP(6) AT TIME ZONE 'UTC' " +
@@ -274,8 +276,8 @@ func (s *session) lock(ctx context.Context, tx *sql.Tx, p *pass) (db.LockCluster
 	return c, err
 }
 
-// addGap records that nobody kept the books since a time. A gap of that beginning that is there was
-// not caught up with, and becomes longer.
+// addGap records that nobody kept the books since a time. An existing gap with that beginning was not caught
+// up with, and becomes longer.
 func addGap(ctx context.Context, p *pass, reason string, since time.Time) error {
 	n, err := p.q.ExtendGap(ctx, db.ExtendGapParams{ValidTo: p.at, ClusterID: p.cluster, ValidFrom: since})
 	if err == nil && n == 0 {
@@ -323,7 +325,7 @@ func (s *session) write(ctx context.Context, p *pass, now state) (map[string]int
 func (s *session) end(ctx context.Context, p *pass) error {
 	seen := p.seenAt
 	if !p.more {
-		seen = at(p.at)
+		seen = nullTime(p.at)
 	}
 	if err := p.q.MarkWritten(ctx, db.MarkWrittenParams{WrittenAt: p.writtenAt, SeenAt: seen, ID: p.cluster}); err != nil {
 		return err
@@ -332,12 +334,10 @@ func (s *session) end(ctx context.Context, p *pass) error {
 		return nil
 	}
 	before := p.at.Add(-s.Retention)
-	err := deleteOld(ctx, p, before, func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
-		return p.q.ListOldGaps(ctx, db.ListOldGapsParams{ClusterID: p.cluster, Before: before})
-	}, func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteGap(ctx, id) })
+	err := deleteOld(ctx, p, "gap", before)
 	for _, t := range s.tables.all() {
 		if err == nil {
-			err = t.delete(ctx, p, before)
+			err = deleteOld(ctx, p, t.title(), before)
 		}
 	}
 	if p.deleted == 0 && time.Now().Before(p.until) {

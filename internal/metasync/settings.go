@@ -12,9 +12,9 @@ import (
 	config "proffer.dev/proffer/api/config/v1alpha1"
 )
 
-// settings are what a server calls its settings, with their values. They decide how books are kept in
-// it, and whether they can be.
-type settings map[string]string
+// serverSettings maps the names of a server's settings to their values. They decide how books are kept in it,
+// and whether they can be.
+type serverSettings map[string]string
 
 // settingsQueries read the settings of each engine. A server that lacks one returns no row for it.
 var settingsQueries = map[config.DatabaseEngine]string{
@@ -29,7 +29,7 @@ const minPageSize = 16384
 // readSettings returns the settings of a server, or an error if it cannot keep books with them.
 func readSettings(
 	ctx context.Context, pool *sql.DB, engine config.DatabaseEngine, timeout time.Duration,
-) (settings, error) {
+) (serverSettings, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	rows, err := pool.QueryContext(ctx, settingsQueries[engine])
@@ -37,7 +37,7 @@ func readSettings(
 		return nil, err
 	}
 	defer func() { _ = rows.Close() }()
-	s := settings{}
+	s := serverSettings{}
 	for rows.Next() {
 		var name, value string
 		if err := rows.Scan(&name, &value); err != nil {
@@ -49,7 +49,7 @@ func readSettings(
 }
 
 // refused returns why no books can be kept with these settings, and what to change.
-func (s settings) refused() error {
+func (s serverSettings) refused() error {
 	if encoding, known := s["server_encoding"]; known && encoding != "UTF8" {
 		return fmt.Errorf("the database has the encoding %s, in which not every name can be written: "+
 			"create it with ENCODING 'UTF8' TEMPLATE template0", encoding)
@@ -69,7 +69,7 @@ func (s settings) refused() error {
 // statements. REPEATABLE READ serves as well there: a pass reads nothing before it has the lock of its
 // cluster, and InnoDB's view begins with the first read. The first passes of two new clusters can
 // deadlock there, and are repeated.
-func (s settings) isolation() sql.IsolationLevel {
+func (s serverSettings) isolation() sql.IsolationLevel {
 	if s["log_bin"] == "ON" && s["binlog_format"] == "STATEMENT" {
 		return sql.LevelRepeatableRead
 	}

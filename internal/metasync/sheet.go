@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"strconv"
 	"time"
 
 	"proffer.dev/proffer/internal/metasync/db"
@@ -16,21 +17,22 @@ var errDiffers = errors.New("the open rows are not those that this process wrote
 
 // pass is one transaction.
 type pass struct {
+	tx      db.DBTX
 	q       *db.Queries
 	cluster int64
-	// at is the time of the changes. A row that ends does so at endAt, or when it began if that is
-	// later: after a gap endAt is where that began.
+	// at is the time of the changes. A row ends at endAt, or at its own beginning if that is later. After a
+	// gap, endAt is the beginning of the gap.
 	at, endAt time.Time
-	// writtenAt is what the cluster's row has of this pass. It is later than that of each pass before.
+	// writtenAt is the time that the pass writes into the cluster's row. It is later than that of any pass before.
 	writtenAt time.Time
 	// seenAt is the time of the last complete pass.
 	seenAt sql.NullTime
-	// left is how many more rows may be written, and until is for how long: a slow database must not keep
-	// passes from ending. more is set when either did not suffice.
+	// left is the number of rows that may still be written, and until is the time until which they may: a slow
+	// database must not keep passes from ending. more is set when either did not suffice.
 	left  int
 	until time.Time
 	more  bool
-	// held counts changes that are held back, and deleted the rows that were deleted for their age.
+	// held counts the changes that are held back, and deleted the rows that were deleted for their age.
 	held, deleted int
 	// budget bounds the grants of each consumer.
 	budget *budget
@@ -51,34 +53,29 @@ type row[V comparable] struct {
 // sheet is one table of intervals.
 type sheet[K, V comparable] struct {
 	name string
-	// open are the open rows, wanted those that should be.
+	// open holds the rows that are open, and wanted the rows that should be.
 	open   map[K]row[V]
 	wanted map[K]V
-	// sample is how long a row stays at the least, also when its key is gone.
+	// sample is the least time for which a row stays, also when its key is gone.
 	sample time.Duration
-	// payer is the consumer whose budget a new row is taken from, nil for no budget.
+	// payer returns the consumer whose budget a new row is taken from. It is nil for no budget.
 	payer func(V) string
 
 	list  func(ctx context.Context, p *pass) (map[K]row[V], error)
 	begin func(ctx context.Context, p *pass, key K, value V) error
 	// end ends the open row of a key, and returns how many rows it found.
 	end func(ctx context.Context, p *pass, key K, at time.Time) (int64, error)
-	// old returns rows that ended before a time, and remove deletes one.
-	old    func(ctx context.Context, p *pass, before time.Time) ([]int64, error)
-	remove func(ctx context.Context, p *pass, id int64) error
 }
 
-// book is a sheet of any key and value.
-type book interface {
+// anySheet is a sheet of any key and value.
+type anySheet interface {
 	title() string
 	// read reads the open rows.
 	read(ctx context.Context, p *pass) error
 	// write closes the rows that differ and opens the new ones. After an error the rows must be read
 	// again. It returns how many rows it wrote.
 	write(ctx context.Context, p *pass) (int, error)
-	// delete deletes rows that ended before a time, while the pass may.
-	delete(ctx context.Context, p *pass, before time.Time) error
-	// rows is how many rows are open.
+	// rows returns the number of open rows.
 	rows() int
 }
 
@@ -90,25 +87,30 @@ func (s *sheet[K, V]) read(ctx context.Context, p *pass) (err error) {
 	return err
 }
 
-func (s *sheet[K, V]) delete(ctx context.Context, p *pass, before time.Time) error {
-	return deleteOld(ctx, p, before, s.old, s.remove)
-}
-
-// deleteOld deletes rows by their IDs. One statement that finds and deletes them would, in MariaDB and
-// in old versions of MySQL, read the whole table and wait for the locks of other clusters.
-func deleteOld(
-	ctx context.Context, p *pass, before time.Time,
-	old func(context.Context, *pass, time.Time) ([]int64, error), remove func(context.Context, *pass, int64) error,
-) error {
-	if p.deleted >= maxOld {
-		return nil
+// deleteOld deletes rows of a table that ended before a time, by their IDs, while the pass may. One
+// statement that finds and deletes them would, in MariaDB and in old versions of MySQL, read the whole table
+// and wait for the locks of other clusters.
+func deleteOld(ctx context.Context, p *pass, table string, before time.Time) error {
+	rows, err := p.tx.QueryContext(ctx, "SELECT id FROM proffer_"+table+
+		" WHERE cluster_id = ? AND valid_to < ? LIMIT "+strconv.Itoa(maxOld-p.deleted), p.cluster, before)
+	if err != nil {
+		return err
 	}
-	ids, err := old(ctx, p, before)
-	for _, id := range ids {
-		if err != nil || p.deleted >= maxOld || time.Now().After(p.until) {
+	defer func() { _ = rows.Close() }()
+	var ids []int64
+	for rows.Next() {
+		var id int64
+		if err := rows.Scan(&id); err != nil {
 			return err
 		}
-		err = remove(ctx, p, id)
+		ids = append(ids, id)
+	}
+	err = rows.Err()
+	for _, id := range ids {
+		if err != nil || time.Now().After(p.until) {
+			return err
+		}
+		_, err = p.tx.ExecContext(ctx, "DELETE FROM proffer_"+table+" WHERE id = ?", id)
 		p.deleted++
 	}
 	return err

@@ -2,6 +2,8 @@ package metasync
 
 import (
 	"context"
+	"database/sql"
+	"errors"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -10,10 +12,13 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {
@@ -27,17 +32,24 @@ func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {
 		defer cancel()
 		done := make(chan error, 1)
 		go func() { done <- b.Start(ctx) }()
-		errors := func() float64 { return testutil.ToFloat64(b.metrics.passes.WithLabelValues(resultError)) }
+		failed := func() float64 { return testutil.ToFloat64(b.metrics.passes.WithLabelValues(resultError)) }
 		time.Sleep(time.Hour) //nolint:forbidigo // the clock of the bubble
-		if n := errors(); n != 0 {
+		if n := failed(); n != 0 {
 			t.Fatalf("%v passes before the first snapshot", n)
 		}
 		tab.Publish(*newProvider().snapshot())
-		time.Sleep(10 * time.Minute) //nolint:forbidigo // the clock of the bubble
+		for range 600 {
+			b.Wake()                // No snapshot shortens the wait.
+			time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
+		}
 		synctest.Wait()
 		// After 1, 2, 4, 8, 16 and 32 s, and then each minute, with up to a second of debouncing each.
-		if n := errors(); n < 13 || n > 16 {
+		n := failed()
+		if n < 13 || n > 16 {
 			t.Errorf("%v failed passes in 10 minutes, want about 14", n)
+		}
+		if got := failedCalls(t); got != n {
+			t.Errorf("the controller metasync has counted %v failures, want %v", got, n)
 		}
 		if lag := b.metrics.lagAt(time.Now()); lag != 10*time.Minute {
 			t.Errorf("the lag is %v, want 10m", lag)
@@ -49,6 +61,55 @@ func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {
 		if lag := b.metrics.lagAt(time.Now()); lag != 0 {
 			t.Errorf("the lag of a replica that does not lead is %v, want 0", lag)
 		}
+	})
+}
+
+// failedCalls returns the failures of the controller metasync, as controller-runtime counts them.
+func failedCalls(t *testing.T) (failures float64) {
+	families, err := crmetrics.Registry.Gather()
+	test.Must(t, err)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == "controller_runtime_reconcile_errors_total" && m.GetLabel()[0].GetValue() == "metasync" {
+				failures += m.GetCounter().GetValue()
+			}
+		}
+	}
+	return failures
+}
+
+// While passes fail, no snapshot schedules another one. One that is published during the first pass that
+// does not fail must not wait for the heartbeat.
+func TestASnapshotThatIsPublishedWhileTheBooksRecoverIsRecordedSoon(t *testing.T) {
+	each(t, func(t *testing.T, s *dbtest.Server) {
+		b, provider := newBooks(t, s), newProvider()
+		b.Table = table.New()
+		b.Table.Publish(*provider.snapshot())
+		var published time.Time
+		commits, recorded := 0, make(chan time.Duration, 1)
+		b.commit = func(tx *sql.Tx) error {
+			switch commits++; commits {
+			case 1:
+				return errors.New("the connection is lost")
+			case 2:
+				provider.consumers = []offer.Consumer{{ID: "rome"}}
+				b.Table.Publish(*provider.snapshot())
+				published = time.Now()
+				b.Wake()
+			case 3:
+				recorded <- time.Since(published)
+			}
+			return tx.Commit()
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- b.Start(ctx) }()
+		if took := <-recorded; took >= heartbeat {
+			t.Errorf("the snapshot was recorded after %v", took)
+		}
+		test.Eventually(t, func() int { return 1 - len(b.intervals("SELECT consumer, valid_from, valid_to FROM proffer_consumer")) })
+		cancel()
+		test.Must(t, <-done)
 	})
 }
 

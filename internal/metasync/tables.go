@@ -9,7 +9,7 @@ import (
 	"proffer.dev/proffer/internal/metasync/db"
 )
 
-// tables are all tables of the books.
+// tables holds all tables of the books.
 type tables struct {
 	consumers sheet[string, string]
 	policies  sheet[string, policyVersion]
@@ -17,17 +17,17 @@ type tables struct {
 	grants    sheet[grantKey, granted]
 	usage     sheet[offerKey, usage]
 	pools     sheet[poolKey, pool]
-	// specs are those of the policies in wanted.
+	// specs holds the specs of the policies in wanted.
 	specs map[string]any
 }
 
-// all returns the tables in the order in which they are written. When there is no time for all of them,
-// grants come first, and last the policies, whose rows are as large as somebody likes to write them.
-func (t *tables) all() []book {
-	return []book{&t.grants, &t.usage, &t.consumers, &t.offers, &t.pools, &t.policies}
+// all returns the tables in the order in which they are written. If there is no time for all of them, grants
+// come first. Policies come last: their authors decide how large their rows are.
+func (t *tables) all() []anySheet {
+	return []anySheet{&t.grants, &t.usage, &t.consumers, &t.offers, &t.pools, &t.policies}
 }
 
-// want sets what the open rows should be. used is nil while nothing new is known of the use.
+// want sets the rows that should be open. used is nil while nothing new is known of the use.
 func (t *tables) want(p *published, used map[offerKey]usage) {
 	t.consumers.wanted, t.policies.wanted, t.offers.wanted = p.consumers, p.policies, p.offers
 	t.grants.wanted, t.pools.wanted, t.specs = p.grants, p.pools, p.specs
@@ -48,8 +48,8 @@ func (t *tables) want(p *published, used map[offerKey]usage) {
 // priceOf returns the price of the open row of a grant.
 func (t *tables) priceOf(key grantKey) price { return t.grants.open[key].value.price }
 
-// newTables returns the tables. Rows stay for sample at the least, except for those of grants, which have
-// a budget.
+// newTables returns the tables. Rows stay for sample at the least, except the rows of grants, which have a
+// budget.
 func newTables(sample time.Duration) *tables {
 	t := &tables{}
 	t.consumers = consumersSheet(sample)
@@ -71,7 +71,7 @@ func rowsOf[R any, K, V comparable](all []R, err error, of func(R) (K, V, time.T
 	return rows, err
 }
 
-func at(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: true} }
+func nullTime(t time.Time) sql.NullTime { return sql.NullTime{Time: t, Valid: true} }
 
 func consumersSheet(sample time.Duration) sheet[string, string] {
 	return sheet[string, string]{
@@ -88,12 +88,8 @@ func consumersSheet(sample time.Duration) sheet[string, string] {
 			})
 		},
 		end: func(ctx context.Context, p *pass, id string, to time.Time) (int64, error) {
-			return p.q.CloseConsumer(ctx, db.CloseConsumerParams{ValidTo: at(to), ClusterID: p.cluster, Consumer: id})
+			return p.q.CloseConsumer(ctx, db.CloseConsumerParams{ValidTo: nullTime(to), ClusterID: p.cluster, Consumer: id})
 		},
-		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
-			return p.q.ListOldConsumers(ctx, db.ListOldConsumersParams{ClusterID: p.cluster, Before: at(before)})
-		},
-		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteConsumer(ctx, id) },
 	}
 }
 
@@ -112,12 +108,8 @@ func policiesSheet(sample time.Duration, specOf func(name string) string) sheet[
 			})
 		},
 		end: func(ctx context.Context, p *pass, name string, to time.Time) (int64, error) {
-			return p.q.ClosePolicy(ctx, db.ClosePolicyParams{ValidTo: at(to), ClusterID: p.cluster, Policy: name})
+			return p.q.ClosePolicy(ctx, db.ClosePolicyParams{ValidTo: nullTime(to), ClusterID: p.cluster, Policy: name})
 		},
-		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
-			return p.q.ListOldPolicies(ctx, db.ListOldPoliciesParams{ClusterID: p.cluster, Before: at(before)})
-		},
-		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeletePolicy(ctx, id) },
 	}
 }
 
@@ -138,13 +130,9 @@ func offersSheet(sample time.Duration) sheet[offerKey, offered] {
 		},
 		end: func(ctx context.Context, p *pass, k offerKey, to time.Time) (int64, error) {
 			return p.q.CloseOffer(ctx, db.CloseOfferParams{
-				ValidTo: at(to), ClusterID: p.cluster, Consumer: k.consumer, Class: k.class, Resource: k.resource,
+				ValidTo: nullTime(to), ClusterID: p.cluster, Consumer: k.consumer, Class: k.class, Resource: k.resource,
 			})
 		},
-		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
-			return p.q.ListOldOffers(ctx, db.ListOldOffersParams{ClusterID: p.cluster, Before: at(before)})
-		},
-		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteOffer(ctx, id) },
 	}
 }
 
@@ -165,13 +153,9 @@ func grantsSheet() sheet[grantKey, granted] {
 		},
 		end: func(ctx context.Context, p *pass, k grantKey, to time.Time) (int64, error) {
 			return p.q.CloseGrant(ctx, db.CloseGrantParams{
-				ValidTo: at(to), ClusterID: p.cluster, UID: k.uid, Resource: k.resource,
+				ValidTo: nullTime(to), ClusterID: p.cluster, UID: k.uid, Resource: k.resource,
 			})
 		},
-		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
-			return p.q.ListOldGrants(ctx, db.ListOldGrantsParams{ClusterID: p.cluster, Before: at(before)})
-		},
-		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteGrant(ctx, id) },
 	}
 }
 
@@ -189,7 +173,7 @@ func grantOf(r db.ListGrantsRow) (grantKey, granted, time.Time) {
 	return grantKey{r.UID, r.Resource}, v, r.ValidFrom
 }
 
-// decimal is the price as the column has it, NULL for none.
+// decimal returns the price as the column has it, NULL for none.
 func (p price) decimal() sql.NullString {
 	if p == (price{}) {
 		return sql.NullString{}
@@ -214,13 +198,9 @@ func usageSheet(sample time.Duration) sheet[offerKey, usage] {
 		},
 		end: func(ctx context.Context, p *pass, k offerKey, to time.Time) (int64, error) {
 			return p.q.CloseUsage(ctx, db.CloseUsageParams{
-				ValidTo: at(to), ClusterID: p.cluster, Consumer: k.consumer, Class: k.class, Resource: k.resource,
+				ValidTo: nullTime(to), ClusterID: p.cluster, Consumer: k.consumer, Class: k.class, Resource: k.resource,
 			})
 		},
-		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
-			return p.q.ListOldUsages(ctx, db.ListOldUsagesParams{ClusterID: p.cluster, Before: at(before)})
-		},
-		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeleteUsage(ctx, id) },
 	}
 }
 
@@ -241,12 +221,8 @@ func poolsSheet(sample time.Duration) sheet[poolKey, pool] {
 		},
 		end: func(ctx context.Context, p *pass, k poolKey, to time.Time) (int64, error) {
 			return p.q.ClosePool(ctx, db.ClosePoolParams{
-				ValidTo: at(to), ClusterID: p.cluster, Policy: k.policy, Resource: k.resource,
+				ValidTo: nullTime(to), ClusterID: p.cluster, Policy: k.policy, Resource: k.resource,
 			})
 		},
-		old: func(ctx context.Context, p *pass, before time.Time) ([]int64, error) {
-			return p.q.ListOldPools(ctx, db.ListOldPoolsParams{ClusterID: p.cluster, Before: at(before)})
-		},
-		remove: func(ctx context.Context, p *pass, id int64) error { return p.q.DeletePool(ctx, id) },
 	}
 }

@@ -32,7 +32,7 @@ func checkTexts(t *testing.T, b *books) {
 	good, bad := texts()
 	p := nothing()
 	for _, text := range slices.Concat(good, bad) {
-		if !p.fit(maxClass, text) {
+		if !p.takes(maxClass, text) {
 			continue
 		}
 		long := strings.Repeat(text, 5) // Of the longest, 315 characters.

@@ -213,10 +213,8 @@ var table = []rule{
 	},
 	{
 		place: "internal/metasync",
-		may: []string{
-			"api", "internal/table", "internal/offer", "internal/grant", "internal/debounce", "internal/kube",
-		},
-		never: []string{"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"},
+		may:   []string{"api", "internal/table", "internal/offer", "internal/grant", "internal/kube"},
+		never: noClient,
 		tests: []string{"internal/dbtest", "internal/capacity"}, why: read,
 	},
 	{place: "controllers/policy", may: perKind, why: kind},
