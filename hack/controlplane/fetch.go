@@ -18,11 +18,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 )
 
-// stall is how long a download may receive nothing. A network that drops packets reports no error
-// for minutes.
-const stall = 60 * time.Second
+// maxStall is the longest time for which a download may receive nothing. A network that drops packets
+// reports no error for minutes.
+const maxStall = 60 * time.Second
 
-// reachTimeout is how long the server of the archives has to answer.
+// reachTimeout bounds the time in which the server of the archives has to answer.
 const reachTimeout = 10 * time.Second
 
 // download fetches the archive that the envtest project publishes. It uses the project's own
@@ -145,10 +145,10 @@ func lastLines(text string, n int) string {
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
-var errStalled = fmt.Errorf("received nothing for %s", stall)
+var errStalled = fmt.Errorf("received nothing for %s", maxStall)
 
 // stopWhenStalled returns a context that ends when the size of the files under dir has not changed
-// for stall.
+// for maxStall.
 func stopWhenStalled(ctx context.Context, dir string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go func() {
@@ -163,7 +163,7 @@ func stopWhenStalled(ctx context.Context, dir string) (context.Context, context.
 				if s := treeSize(dir); s != size {
 					size, since = s, now
 				}
-				if now.Sub(since) >= stall {
+				if now.Sub(since) >= maxStall {
 					cancel(errStalled)
 					return
 				}

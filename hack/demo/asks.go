@@ -14,7 +14,7 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 )
 
-// attempts is how often an offer and its explanation are read until the two agree.
+// attempts bounds the readings of an offer and its explanation until the two agree.
 const attempts = 10
 
 // subscribe opens a stream of notifications. An error ends it.

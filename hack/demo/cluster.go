@@ -32,7 +32,7 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// cluster is what the demo runs against.
+// cluster is the cluster that the demo runs against.
 type cluster struct {
 	config     *rest.Config
 	client     client.Client
@@ -48,13 +48,13 @@ type cluster struct {
 	samples    bool   // the demo has applied samples
 	// reads is set if the operator may only read. It then has another kubeconfig and never leads.
 	reads bool
-	// leaseNamespace is that of another Proffer's Lease, or default if no other Proffer runs.
+	// leaseNamespace is the namespace of another Proffer's Lease, or default if no other Proffer runs.
 	leaseNamespace string
 }
 
 // prepare returns a cluster with the CRDs and policies. One that the demo starts also has nodes,
 // pods, consumers and the samples.
-func prepare(ctx context.Context, o options, undo *cleanup, progress io.Writer) (*cluster, error) {
+func prepare(ctx context.Context, o demoOptions, undo *cleanup, progress io.Writer) (*cluster, error) {
 	root, err := process.Checkout(ctx)
 	if err != nil {
 		return nil, err

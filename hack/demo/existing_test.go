@@ -99,7 +99,7 @@ func versions(t *testing.T, c client.Client) map[string]string {
 
 func TestNoSamplesAreAppliedToAClusterWithPolicies(t *testing.T) {
 	kubeconfig, c := existingCluster(t, map[string]string{"gold": "7", "silver": "3"})
-	d := start(t, options{kubeconfig: kubeconfig})
+	d := start(t, demoOptions{kubeconfig: kubeconfig})
 	await(t, d.progress, "^watching 2 policies$")
 	await(t, d.progress, "^$")
 	await(t, d.table, `  rome$`)
@@ -131,7 +131,7 @@ func testNothingIsWritten(t *testing.T, leader string) {
 	if leader != "" {
 		createLease(t, c, leader)
 	}
-	d := start(t, options{kubeconfig: kubeconfig})
+	d := start(t, demoOptions{kubeconfig: kubeconfig})
 	await(t, d.progress, "^Proffer only reads here")
 	if leader != "" {
 		await(t, d.progress, "^a Proffer runs here .proffer-0 in namespace kube-system")
@@ -173,7 +173,7 @@ func TestAnotherProfferWithoutPoliciesGetsNoSamples(t *testing.T) {
 	kubeconfig, c := existingCluster(t, nil)
 	createLease(t, c, metav1.NamespaceDefault)
 	var undo cleanup
-	joined, err := prepare(t.Context(), options{kubeconfig: kubeconfig}, &undo, io.Discard)
+	joined, err := prepare(t.Context(), demoOptions{kubeconfig: kubeconfig}, &undo, io.Discard)
 	test.Must(t, err)
 	var policies v1alpha1.ResourcePolicyList
 	test.Must(t, c.List(t.Context(), &policies))
@@ -188,7 +188,7 @@ func TestAnotherProfferWithoutPoliciesGetsNoSamples(t *testing.T) {
 func TestSamplesAreRefusedOnAClusterWithPolicies(t *testing.T) {
 	kubeconfig, c := existingCluster(t, map[string]string{"gold": "7"})
 	before := versions(t, c)
-	err := run(t.Context(), options{kubeconfig: kubeconfig, samples: true}, io.Discard, io.Discard)
+	err := run(t.Context(), demoOptions{kubeconfig: kubeconfig, samples: true}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "without policies") {
 		t.Errorf("got %v", err)
 	}
@@ -200,7 +200,7 @@ func TestSamplesAreRefusedOnAClusterWithPolicies(t *testing.T) {
 func TestAPolicyThatOthersCreateMeanwhileStays(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	kubeconfig := cluster.KubeconfigFile(t)
-	d := start(t, options{kubeconfig: kubeconfig})
+	d := start(t, demoOptions{kubeconfig: kubeconfig})
 	await(t, d.progress, "^watching for policies: the cluster has none yet$")
 	await(t, d.progress, "^$")
 	c := newClient(t, kubeconfig)
@@ -230,7 +230,7 @@ func TestOnlyAMissingCRDIsInstalledAndRemoved(t *testing.T) {
 		return err == nil && crd.DeletionTimestamp == nil
 	}
 	var undo cleanup
-	if _, err := prepare(t.Context(), options{kubeconfig: kubeconfig}, &undo, io.Discard); err != nil {
+	if _, err := prepare(t.Context(), demoOptions{kubeconfig: kubeconfig}, &undo, io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if !there("grants.proffer.dev") {

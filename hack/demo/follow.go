@@ -11,10 +11,9 @@ import (
 )
 
 const (
-	// pollInterval is how often the demo looks for new consumers. Liqo reads for a new peer by
-	// itself.
+	// pollInterval is the time between two looks for new consumers. Liqo reads for a new peer by itself.
 	pollInterval = time.Second
-	// lull is how long nothing must have been printed before the hints are printed.
+	// lull is the time for which nothing must have been printed before the hints are printed.
 	lull = time.Second
 )
 

@@ -28,7 +28,7 @@ import (
 )
 
 func main() {
-	var o options
+	var o demoOptions
 	// A flag set of its own: a library defines --kubeconfig in the default one.
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
@@ -54,8 +54,8 @@ func main() {
 	}
 }
 
-// options are set by the command line.
-type options struct {
+// demoOptions holds the flags of the command line.
+type demoOptions struct {
 	// kubeconfig is the file of an existing cluster, empty for a control plane of the demo's own.
 	kubeconfig string
 	// samples applies the samples to the existing cluster.
@@ -65,7 +65,7 @@ type options struct {
 }
 
 // run shows the demo until ctx ends. The table goes to out, progress to progress.
-func run(ctx context.Context, o options, out, progress io.Writer) (err error) {
+func run(ctx context.Context, o demoOptions, out, progress io.Writer) (err error) {
 	var undo cleanup
 	defer func() { err = errors.Join(err, undo.run(progress)) }()
 

@@ -46,7 +46,7 @@ func shortTempDir(t *testing.T) string {
 	return dir
 }
 
-func start(t *testing.T, o options) *demo {
+func start(t *testing.T, o demoOptions) *demo {
 	t.Helper()
 	t.Setenv("TMPDIR", shortTempDir(t))
 	ctx, stop := context.WithTimeout(t.Context(), waitTimeout)
@@ -118,7 +118,7 @@ func newClient(t *testing.T, kubeconfig string) client.Client {
 
 func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	t.Setenv("COLUMNS", "80")
-	d := start(t, options{})
+	d := start(t, demoOptions{})
 	first := d.screen(t)
 	if text := strings.Join(first.lines, "\n"); len(first.lines) >= 24 ||
 		!strings.Contains(text, "cpu 5: 50% of (22 - 4 reserved)") ||
@@ -180,7 +180,7 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 }
 
 func TestExactPrintsExactAmounts(t *testing.T) {
-	d := start(t, options{exact: true})
+	d := start(t, demoOptions{exact: true})
 	first := d.screen(t)
 	d.sh(t, first, `kubectl patch rpol nodes-free --type=merge --patch '{"spec":{"offer":{"percent":33}}}'`)
 	await(t, d.table, `^  - +nodes-free +cpu 5 -> 1940m, memory 38Gi -> 24008867184,$`)
@@ -233,7 +233,7 @@ func (d *demo) sh(t *testing.T, s shown, command string) string {
 func TestTheDemoRemovesTheCRDThatItInstalled(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	kubeconfig := cluster.KubeconfigFile(t)
-	d := start(t, options{kubeconfig: kubeconfig, samples: true})
+	d := start(t, demoOptions{kubeconfig: kubeconfig, samples: true})
 	await(t, d.progress, "installing the CRD")
 	await(t, d.progress, "^$")
 	await(t, d.table, `^  shared +override\[0\] +cpu 8, `)
@@ -251,7 +251,7 @@ func TestTheDemoRemovesTheCRDThatItInstalled(t *testing.T) {
 }
 
 func TestAMissingKubeconfigIsAnErrorThatNamesTheFlag(t *testing.T) {
-	err := run(t.Context(), options{kubeconfig: filepath.Join(t.TempDir(), "nowhere")}, io.Discard, io.Discard)
+	err := run(t.Context(), demoOptions{kubeconfig: filepath.Join(t.TempDir(), "nowhere")}, io.Discard, io.Discard)
 	if err == nil || !strings.Contains(err.Error(), "--kubeconfig") {
 		t.Errorf("got %v, want an error that names the flag", err)
 	}

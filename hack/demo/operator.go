@@ -28,7 +28,7 @@ import (
 type operator struct {
 	liqo  wire.ResourceReaderClient
 	admin *http.Client
-	// address is that of the HTTPS server, and url the same as a URL.
+	// address is the address of the HTTPS server, and url the same as a URL.
 	address, url string
 	token        string
 	exited       <-chan struct{}

@@ -19,7 +19,7 @@ import (
 const (
 	// pluginSource has kubectl-proffer, below the root of the repository.
 	pluginSource = "cmd/kubectl-proffer"
-	// pluginNamespace is where kubectl-proffer looks for the operator.
+	// pluginNamespace is the namespace in which kubectl-proffer looks for the operator.
 	pluginNamespace = "proffer-system"
 )
 

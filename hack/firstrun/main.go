@@ -39,7 +39,7 @@ func main() {
 	cold := flag.Bool("cold", false, "with empty caches of Go's builds and of the project too")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	err := try(ctx, *cold, os.Stdout)
+	err := tryFirstRun(ctx, *cold, os.Stdout)
 	stop()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "first run:", err)
@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// try does the whole run in a temporary directory.
-func try(ctx context.Context, cold bool, out io.Writer) (err error) {
+// tryFirstRun does the whole run in a temporary directory.
+func tryFirstRun(ctx context.Context, cold bool, out io.Writer) (err error) {
 	ctx, cancel := context.WithTimeout(ctx, runTimeout)
 	defer cancel()
 	root, err := output(ctx, ".", "git", "rev-parse", "--show-toplevel")
@@ -208,7 +208,7 @@ func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error
 	return nil
 }
 
-// endedByCtrlC reports whether the error is that of make after Ctrl-C.
+// endedByCtrlC reports whether make returned the error after Ctrl-C.
 func endedByCtrlC(err error) bool {
 	exit, ok := errors.AsType[*exec.ExitError](err)
 	if !ok {

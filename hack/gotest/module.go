@@ -14,7 +14,7 @@ import (
 	"gotest.tools/gotestsum/testjson"
 )
 
-// stopTimeout is how long go test may take to end after Ctrl-C: its tests stop their servers.
+// stopTimeout bounds the time that go test may take to end after Ctrl-C: its tests stop their servers.
 const stopTimeout = time.Minute
 
 // exitSoon lets the race detector wait for reports of other goroutines for less than a second at the end
@@ -34,13 +34,13 @@ type moduleRun struct {
 	execution *testjson.Execution
 	// processor is the processor time by directory of a package.
 	processor map[string]time.Duration
-	// stderr is what go test printed beside its events.
+	// stderr holds the output of go test apart from its events.
 	stderr string
-	// err is why the tests did not run, or that they failed.
+	// err says why the tests did not run, or that they failed.
 	err error
 }
 
-// name is the module, and whether the race detector is on.
+// name returns the module, and whether the race detector is on.
 func (r *moduleRun) name() string {
 	if r.race {
 		return r.module + " with the race detector"

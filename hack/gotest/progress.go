@@ -16,7 +16,7 @@ type progress struct {
 	runs    []*moduleRun
 	began   time.Time
 	printed time.Time
-	// places are the names of packages by import path, running the starts of those that have not ended.
+	// places maps import paths to names of packages. running maps the packages that run to their starts.
 	places  map[string]string
 	running map[string]time.Time
 	order   []string

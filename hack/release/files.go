@@ -45,8 +45,8 @@ func withVersion(chart []byte, version, app string) ([]byte, error) {
 	return chart, nil
 }
 
-// installer renders config/default with the image. The kubectl that it uses is that of the tests: the
-// output of another one may differ.
+// installer renders config/default with the image. It uses the kubectl of the tests: the output of another
+// one may differ.
 func (r *release) installer(ctx context.Context) error {
 	r.say("install.yaml")
 	assets, err := output(ctx, "go", "run", "./hack/controlplane/cmd/controlplane")

@@ -45,7 +45,7 @@ type release struct {
 	// version begins with v. image is a name without a tag. downloads is the URL of the directory from
 	// which the files will be downloaded.
 	version, image, downloads string
-	// platforms are those of the plugin.
+	// platforms lists the platforms of the plugin.
 	platforms []platform
 	// out is the absolute path of the directory to write to.
 	out string

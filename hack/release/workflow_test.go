@@ -16,7 +16,7 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// workflow is what the tests read of a workflow of the forge.
+// workflow holds the parts of a workflow of the forge that the tests read.
 type workflow struct {
 	Name string `json:"name"`
 	// On is the key on, which YAML 1.1 reads as true.
@@ -46,7 +46,7 @@ var (
 	makeCall   = regexp.MustCompile(`(?m)(?:^|[|;&] *)make ([a-z-]+)`)
 	makeTarget = regexp.MustCompile(`(?m)^([a-z-]+):`)
 	program    = regexp.MustCompile(`(?m)^(\.?[a-z]+/[a-z/.-]+)`)
-	// used is a line that uses an action, and pinned is what it has to be: a tag can be moved.
+	// used matches a line that uses an action, and pinned one that names a commit: a tag can be moved.
 	used   = regexp.MustCompile(`(?m)^[ -]*uses:.*$`)
 	pinned = regexp.MustCompile(`^ *- uses: [\w/-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 )

@@ -1,6 +1,6 @@
-// Package visible shows what cannot be seen in a text of others: a consumer chooses the class of its
-// ResourceSlices and the text of its errors, and with characters without a shape it could imitate the name
-// of another, reorder a row, or have a terminal obey it.
+// Package visible escapes the characters without a shape in the texts of others. A consumer chooses the class
+// of its ResourceSlices and the text of its errors. With such characters it could imitate the name of another
+// consumer, reorder a row, or control a terminal.
 package visible
 
 import (

@@ -29,10 +29,10 @@ type Monitor struct {
 	resourcereader.UnimplementedResourceReaderServer
 
 	mu sync.Mutex
-	// amounts are those of each consumer by its cluster ID. Those of the empty ID are for the others.
+	// amounts maps the cluster IDs of consumers to their amounts. All other consumers have those of the empty ID.
 	amounts map[string]Amounts
-	// asked is when each consumer was asked about first, until it is removed. It stands for whatever
-	// you keep for a consumer.
+	// asked holds the time of the first question about each consumer, until it is removed. Keep here what
+	// you need to know of a consumer.
 	asked map[string]time.Time
 	// changed is closed, and replaced, when amounts change.
 	changed chan struct{}

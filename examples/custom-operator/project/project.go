@@ -18,7 +18,7 @@ const label = "example.com/project"
 
 // args are the arguments in the configuration file.
 type args struct {
-	// Ended are the projects that have ended.
+	// Ended lists the projects that have ended.
 	Ended []string `json:"ended"`
 }
 

@@ -93,7 +93,7 @@ func check(rules []rule, packages []listed) []string {
 
 func find(rules []rule, place string) (rule, bool) {
 	for _, r := range rules {
-		if within(place, r.place) {
+		if isAtOrBelow(place, r.place) {
 			return r, true
 		}
 	}
@@ -105,17 +105,17 @@ func (r rule) refuses(place, imported string) string {
 	inside, ours := strings.CutPrefix(imported, module+"/")
 	if !ours {
 		for _, prefix := range r.never {
-			if within(imported, prefix) {
+			if isAtOrBelow(imported, prefix) {
 				return r.because("%s keeps out of %s", r.place, prefix)
 			}
 		}
 		return ""
 	}
-	if within(inside, r.place) && within(place, r.place) {
+	if isAtOrBelow(inside, r.place) && isAtOrBelow(place, r.place) {
 		return ""
 	}
 	for _, prefix := range r.may {
-		if prefix == everything || within(inside, prefix) {
+		if prefix == everything || isAtOrBelow(inside, prefix) {
 			return ""
 		}
 	}
@@ -159,7 +159,7 @@ func (r rule) readsClock(p listed, place string) []string {
 	return problems
 }
 
-// within reports whether path is prefix or below it.
-func within(path, prefix string) bool {
+// isAtOrBelow reports whether path is prefix or below it.
+func isAtOrBelow(path, prefix string) bool {
 	return path == prefix || strings.HasPrefix(path, prefix+"/")
 }
