@@ -64,8 +64,9 @@ func (b *books) goesOn(s *session, until time.Time, now state) {
 	b.t.Helper()
 	s.sampled = time.Time{} // Use is sampled now.
 	b.must(s, now)
-	// A pass for each heartbeat of weeks would take too long, so the time of the last one is moved.
-	if _, err := b.database.Open(b.t).ExecContext(b.t.Context(), "UPDATE proffer_cluster SET seen_at = '"+until.Format(time.DateTime)+"'"); err != nil {
+	// A pass for each heartbeat of weeks would take too long, so the time of the last one is moved, by the node
+	// of a cluster that takes the next pass: the others have it later.
+	if _, err := s.conn.ExecContext(b.t.Context(), "UPDATE proffer_cluster SET seen_at = '"+until.Format(time.DateTime)+"'"); err != nil {
 		b.t.Fatal(err)
 	}
 	b.clock.now = until
