@@ -188,21 +188,6 @@ type evaluation struct {
 	decided []*Offer
 }
 
-// outcomeKey identifies consumers without holdings that get the same outcome.
-type outcomeKey struct {
-	match *match
-	old   *Entry
-}
-
-// verdictKey identifies consumers without holdings that one policy offers the same.
-type verdictKey struct {
-	template *template
-	before   before
-}
-
-// entryKey identifies an entry of up to eight offers. Larger entries are not shared.
-type entryKey [8]*Offer
-
 func newEvaluation(in Input) *evaluation {
 	e := &evaluation{
 		in: in, now: in.Now.Unix(), previous: in.Previous, index: newPolicyIndex(&in),
@@ -246,129 +231,132 @@ func (e *evaluation) finish() {
 // first reports whether this is the first evaluation of a process.
 func (e *evaluation) first() bool { return e.recorded != nil }
 
-// outcome is a consumer's offer and its part of the report. It is immutable.
-type outcome struct {
-	match *match
-	entry *Entry
-	// verdicts has one for each winner of the match, in the same order.
-	verdicts []verdict
-	// evicted names the policies that decided last on offers whose withdrawal evicts the consumer's pods.
-	evicted []string
+// Known reports whether a consumer is listed, has pods or grants, is named by a policy, or gives nodes
+// of a pool. A consumer that is only owed an explicit 0 is not known.
+func (r *Result) Known(id string) bool { return r.Entries.Of(id) != nil }
+
+// consumer returns a consumer by its ID, with its labels if it is known.
+func (e *evaluation) consumer(id string) Consumer {
+	i, found := slices.BinarySearchFunc(e.known, id, func(c knownConsumer, id string) int {
+		return strings.Compare(c.ID, id)
+	})
+	if found {
+		return e.known[i].Consumer
+	}
+	return Consumer{ID: id}
 }
 
-// outcomeOf decides on a consumer, once for all consumers without holdings that are alike.
-func (e *evaluation) outcomeOf(m *match, old *Entry, h *holding) *outcome {
-	if !h.none() {
-		return e.decide(m, old, h)
-	}
-	key := outcomeKey{m, old}
-	o := e.outcomes[key]
-	if o == nil {
-		o = e.decide(m, old, h)
-		e.outcomes[key] = o
-	}
-	return o
+// holding holds one consumer's use and grants. The zero value is nothing.
+type holding struct {
+	// use holds the requests of its pods, nil if it has no pods.
+	use *capacity.Use
+	// grants holds what it was granted, in the order of evaluation.granting, nil for nothing.
+	grants []capacity.Row
 }
 
-// decide works out what a consumer is offered that had an entry before, which may be nil.
-func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
-	out := &outcome{match: m, verdicts: make([]verdict, 0, len(m.winners))}
-	var left []*Offer
-	if old != nil {
-		left = old.Offers
+func (h *holding) none() bool { return h.use == nil && h.grants == nil }
+
+func (h *holding) hasPods() bool { return h.use != nil }
+
+// used returns the requests of the pods on all nodes.
+func (h *holding) used() capacity.Row {
+	if h.use == nil {
+		return nil
 	}
-	// A consumer with pods and without an earlier offer must have been offered what the pods request, if
-	// only by the program that answered Liqo before.
-	neverOffered := h.hasPods() && !slices.ContainsFunc(left, func(o *Offer) bool { return !o.Spent() })
-	rec := complete
-	if e.first() || neverOffered {
-		rec = e.lostRecord(m, left)
+	return h.use.Everywhere
+}
+
+// columnsFor returns the columns of the View, then, sorted, the granted resources that it lacks.
+func columnsFor(in *Input) []string {
+	known := make(map[string]struct{}, len(in.View.Columns))
+	for _, name := range in.View.Columns {
+		known[name] = struct{}{}
 	}
-	offers := e.decided[:0]
-	withdraw := func() {
-		o := e.withdraw(before{left[0], rec}, h)
-		left = left[1:]
-		if o == nil {
-			return
+	var more []string
+	for _, consumers := range in.Grants {
+		for _, granted := range consumers {
+			for name := range granted {
+				if _, ok := known[name]; !ok {
+					known[name] = struct{}{}
+					more = append(more, name)
+				}
+			}
 		}
-		if h.hasPods() && o.evicts() {
-			out.evicted = append(out.evicted, o.lastPolicy)
-		}
-		offers = append(offers, o)
 	}
+	slices.Sort(more)
+	return append(slices.Clip(in.View.Columns), more...)
+}
+
+// addGrants commits each grant of every pool on whose nodes it may be used.
+func (e *evaluation) addGrants() {
+	e.grants = map[string][]capacity.Row{}
+	for k, class := range e.granting {
+		for id, granted := range e.in.Grants[class] {
+			rows := e.grants[id]
+			if rows == nil {
+				rows = make([]capacity.Row, len(e.granting))
+				e.grants[id] = rows
+			}
+			rows[k] = make(capacity.Row, len(e.columns))
+			for name, amount := range granted {
+				rows[k][e.column[name]] = amount
+			}
+		}
+	}
+	sum := make(capacity.Row, len(e.columns))
+	for id, rows := range e.grants {
+		deciders := e.deciders(e.matcher.of(e.consumer(id)))
+		use := e.in.View.Used.Of(id)
+		for _, p := range e.plans {
+			if p.pool == nil {
+				continue
+			}
+			clear(sum)
+			some := false
+			for k, granted := range rows {
+				if granted == nil || !mayUse(p, deciders[k]) {
+					continue
+				}
+				some = true
+				for c, amount := range granted {
+					sum[c] = capacity.Sum(sum[c], amount)
+				}
+			}
+			if some {
+				p.addGrant(sum, use)
+			}
+		}
+	}
+}
+
+// deciders returns the plan that decides in each class of granting, nil for none.
+func (e *evaluation) deciders(m *match) []*policyPlan {
+	deciders := make([]*policyPlan, len(e.granting))
 	for _, w := range m.winners {
-		p := e.plans[w.policy]
-		for len(left) > 0 && left[0].Class < p.Class {
-			withdraw()
+		if k, found := slices.BinarySearch(e.granting, e.plans[w.policy].Class); found {
+			deciders[k] = e.plans[w.policy]
 		}
-		b := before{record: rec}
-		if len(left) > 0 && left[0].Class == p.Class {
-			b.offer, left = left[0], left[1:]
-		} else if e.recorded[p.Name] && !neverOffered {
-			b.record = complete
-		}
-		v := e.verdictOf(p, w, h, b)
-		if v.offer != nil {
-			offers = append(offers, v.offer)
-		}
-		out.verdicts = append(out.verdicts, v)
 	}
-	for len(left) > 0 {
-		withdraw()
-	}
-	e.decided = offers
-	out.entry = e.entryOf(offers, old, h)
-	return out
+	return deciders
 }
 
-// lostRecord returns which record is lost, by the number of classes that may have been offered.
-func (e *evaluation) lostRecord(m *match, old []*Offer) record {
-	classes := len(m.winners)
-	for _, o := range old {
-		decided := slices.ContainsFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
-		if !decided && !o.Spent() {
-			classes++
-		}
-	}
-	if classes > 1 {
-		return lostAmongClasses
-	}
-	return lost
+// mayUse reports whether a grant may be used on the nodes of a plan. If no policy decides in its
+// class any longer, the grant may be on any nodes.
+func mayUse(p, decider *policyPlan) bool {
+	return decider == nil || p == decider || p.overlaps(decider)
 }
 
-// verdictOf works out what a policy offers a consumer, once for all consumers without holdings that
-// were offered the same before.
-func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b before) verdict {
-	t := p.under(w.override, w.variant)
-	key := verdictKey{t, b}
-	if h.none() {
-		if v, ok := e.verdicts[key]; ok {
-			return v
-		}
-	}
-	e.scratch = e.steps(e.scratch[:0], p, t, h, b)
-	v := newVerdict(p, p.publish(e.scratch, w.override, b), e.scratch, h.hasPods())
-	if h.none() {
-		e.verdicts[key] = v
-	}
-	return v
+func (e *evaluation) holdingOf(id string) holding {
+	return holding{use: e.in.View.Used.Of(id), grants: e.grants[id]}
 }
 
-// entryOf returns an entry of the offers: the old one if it has them, else one that is shared by
-// consumers without holdings. It copies the offers.
-func (e *evaluation) entryOf(offers []*Offer, old *Entry, h *holding) *Entry {
-	if old != nil && slices.Equal(old.Offers, offers) {
-		return old
+// grantedIn returns the amounts granted in a class, nil for nothing.
+func (e *evaluation) grantedIn(class string, h *holding) capacity.Row {
+	if h.grants == nil {
+		return nil
 	}
-	var key entryKey
-	if len(offers) > len(key) || !h.none() {
-		return &Entry{Offers: slices.Clone(offers)}
+	if k, found := slices.BinarySearch(e.granting, class); found {
+		return h.grants[k]
 	}
-	copy(key[:], offers)
-	entry := e.entries[key]
-	if entry == nil {
-		entry = &Entry{Offers: slices.Clone(offers)}
-		e.entries[key] = entry
-	}
-	return entry
+	return nil
 }

@@ -279,3 +279,92 @@ func (p *policyPlan) unusable() string {
 	}
 	return " (" + p.pool.Unusable.String() + ")"
 }
+
+// Candidate is a policy that is for a consumer, or would be without filters of consumers.
+type Candidate struct {
+	Class, Policy string
+	// Decides is set for the one policy of the class that decides.
+	Decides bool
+	// Because says why the policy does not decide. It is empty for the one that does.
+	Because string
+	// LeftOut are the nodes that the policy selects by label and leaves out.
+	LeftOut capacity.Unusable
+}
+
+// Candidates returns the policies that are for a consumer, and those that only filters make not be
+// for it, by class, then in the order in which they decide. Dry runs are among them.
+func (x Explainer) Candidates(id string) []Candidate {
+	e := x.evaluation
+	if e == nil {
+		return nil
+	}
+	var all []Candidate
+	consumer := e.consumer(id)
+	var winner *Policy
+	for i := range e.index.candidates(id) {
+		p := e.index.ordered[i]
+		if !p.Consumers.selects(consumer) {
+			continue
+		}
+		c := Candidate{Class: p.Class, Policy: p.Name}
+		if pool := e.plans[i].pool; pool != nil {
+			c.LeftOut = pool.Unusable
+		}
+		why := p.Consumers.whyFiltered(consumer)
+		switch {
+		case why != "":
+			c.Because, c.LeftOut = why, capacity.Unusable{}
+		case p.DryRun:
+			c.Because = "it is a dry run"
+		case winner == nil || winner.Class != p.Class:
+			winner, c.Decides = p, true
+		default:
+			c.Because = winner.whyBefore(p)
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
+// Shown returns the explained offers of one consumer without the zeros that are only owed to readers of
+// Liqo v0.x: of classes that no policy serves, and of resources that were taken out of the policy. It
+// reuses the list.
+func Shown(all []Explained) []Explained {
+	inForce := slices.ContainsFunc(all, func(x Explained) bool { return !x.Spent() })
+	all = slices.DeleteFunc(all, func(x Explained) bool {
+		// If no other class is offered, the pods are in this one.
+		return x.Spent() && x.Granted == nil && (inForce || !x.holding.hasPods())
+	})
+	for i := range all {
+		all[i].leaveOutDropped()
+	}
+	return all
+}
+
+// leaveOutDropped leaves out the resources that were taken out of the policy, and of which the consumer
+// has nothing.
+func (x *Explained) leaveOutDropped() {
+	if x.plan == nil {
+		return
+	}
+	var amounts []Amount
+	var now []Step
+	for i, a := range x.Amounts {
+		if s := x.Now[i]; a.Value == 0 && s.Source == FromRevocation && x.plan.dropped(a.Resource) &&
+			x.Used[a.Resource] == 0 && x.Granted[a.Resource] == 0 {
+			delete(x.Used, a.Resource)
+			continue
+		}
+		amounts, now = append(amounts, a), append(now, x.Now[i])
+	}
+	if len(amounts) < len(x.Amounts) {
+		o := *x.Offer
+		o.Amounts, x.Offer, x.Now = amounts, &o, now
+	}
+}
+
+// dropped reports whether a resource that is not offered any more was taken out of the policy. A policy of
+// nodes offers what its nodes list, so a resource can come back.
+func (p *policyPlan) dropped(resource string) bool {
+	return p.Resources != nil && !slices.Contains(p.Resources, resource) || p.pool == nil && p.External == nil
+}

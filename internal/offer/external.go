@@ -7,14 +7,6 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// External is the source of a policy that offers what another program answers: an external resource
-// monitor of Liqo v0.x.
-type External struct {
-	capacity.Monitor
-	// Zero offers 0 of what the monitor answered last while it is unavailable, instead of the amounts.
-	Zero bool
-}
-
 // answersIn returns what the external source of the policy has answered, nil for another policy.
 func (p *Policy) answersIn(in *Input) *capacity.Answers {
 	if p.External == nil {
@@ -22,18 +14,6 @@ func (p *Policy) answersIn(in *Input) *capacity.Answers {
 	}
 	answers := in.External[p.Name]
 	return &answers
-}
-
-// amountsOf returns the amounts that a policy makes of an answer.
-func (e *External) amountsOf(a capacity.Answer) capacity.Amounts {
-	if !e.Zero || !a.Stale {
-		return a.Amounts
-	}
-	zeros := make(capacity.Amounts, len(a.Amounts))
-	for name := range a.Amounts {
-		zeros[name] = 0
-	}
-	return zeros
 }
 
 // AnsweredNames returns the resources, sorted, that external sources have answered with. A View must

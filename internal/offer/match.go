@@ -3,6 +3,7 @@ package offer
 import (
 	"cmp"
 	"encoding/binary"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -35,9 +36,6 @@ type policyIndex struct {
 	// filtered is set if some scope has a filter, which may read any label.
 	filtered bool
 }
-
-// noPool is the pool index of a policy of fixed amounts.
-const noPool = -1
 
 func newPolicyIndex(in *Input) *policyIndex {
 	policies := in.Policies
@@ -236,4 +234,67 @@ func (m *match) appendTo(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(s.by))
 	}
 	return b
+}
+
+// knownConsumer is a consumer that is listed, has pods or grants, is named by a policy, or gives nodes
+// of a pool.
+type knownConsumer struct {
+	Consumer
+	// listed is set if the consumer is one of Input.Consumers.
+	listed bool
+}
+
+// knownConsumers returns all known consumers, sorted by ID.
+func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
+	listed := in.Consumers
+	if !slices.IsSortedFunc(listed, byID) {
+		listed = slices.SortedFunc(slices.Values(listed), byID)
+	}
+	var others []string
+	add := func(id string) {
+		if _, found := slices.BinarySearchFunc(listed, Consumer{ID: id}, byID); !found {
+			others = append(others, id)
+		}
+	}
+	for id := range in.View.Used.All {
+		add(id)
+	}
+	for _, grants := range in.Grants {
+		for id := range grants {
+			add(id)
+		}
+	}
+	for id := range x.naming {
+		add(id)
+	}
+	for id := range x.giving {
+		add(id)
+	}
+	slices.Sort(others)
+	others = slices.Compact(others)
+	all := make([]knownConsumer, 0, len(listed)+len(others))
+	for _, c := range listed {
+		for len(others) > 0 && others[0] < c.ID {
+			all, others = append(all, knownConsumer{Consumer: Consumer{ID: others[0]}}), others[1:]
+		}
+		all = append(all, knownConsumer{Consumer: c, listed: true})
+	}
+	for _, id := range others {
+		all = append(all, knownConsumer{Consumer: Consumer{ID: id}})
+	}
+	return all
+}
+
+func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
+
+// whyBefore says why the policy decides before another one of its class.
+func (p *Policy) whyBefore(o *Policy) string {
+	switch {
+	case p.Priority != o.Priority:
+		return fmt.Sprintf("policy %s has the higher priority, %d", p.Name, p.Priority)
+	case p.Created != o.Created:
+		return fmt.Sprintf("policy %s has the same priority, %d, and is older", p.Name, p.Priority)
+	}
+	return fmt.Sprintf("policy %s has the same priority, %d, and the same age, and its name comes first",
+		p.Name, p.Priority)
 }

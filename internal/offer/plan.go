@@ -65,68 +65,6 @@ func newPlans(x *policyIndex, in *Input) []*policyPlan {
 	return plans
 }
 
-// overlaps reports whether the pools of two policies share a node.
-func (p *policyPlan) overlaps(o *policyPlan) bool {
-	return p.pool != nil && o.pool != nil && p.pool.Overlaps[o.poolIndex]
-}
-
-// isInPoolOf reports whether the other pool has every node of this one. A pool without nodes is within
-// itself only.
-func (p *policyPlan) isInPoolOf(o *policyPlan) bool {
-	return p.poolIndex == o.poolIndex || p.pool.Nodes > 0 && p.pool.Shared[o.poolIndex] == p.pool.Nodes
-}
-
-// shares returns the steps of the pool, sorted by resource, before anything is committed.
-func (p *policyPlan) shares(columns []string) []Step {
-	if p.pool == nil {
-		return nil
-	}
-	var steps []Step
-	for c, name := range columns {
-		if c >= len(p.pool.Listed) || !p.pool.Listed[c] {
-			continue
-		}
-		s := Step{
-			Resource: name, Source: FromNodes, Max: none, Held: none,
-			Reserve: p.Nodes.Reserve[name], Percent: p.Nodes.Percent, column: c,
-		}
-		if percent, ok := p.Nodes.Percentages[name]; ok {
-			s.Percent = percent
-		}
-		s.Counted = p.pool.Free[c]
-		if p.Nodes.Count == Allocatable {
-			s.Counted = p.pool.Allocatable[c]
-		}
-		s.Pool = s.present()
-		if level, ok := p.levels[name]; ok {
-			s.Pool = level
-		}
-		steps = append(steps, s)
-	}
-	slices.SortFunc(steps, byResource)
-	return steps
-}
-
-// addGrant commits what a consumer was granted on the nodes of the pool, less what its pods use of
-// it: the larger of the two is committed.
-func (p *policyPlan) addGrant(granted capacity.Row, use *capacity.Use) {
-	if p.granted == nil {
-		p.granted = make(capacity.Row, len(granted))
-	}
-	used := p.used(use)
-	for c, amount := range granted {
-		p.granted[c] = capacity.Sum(p.granted[c], max(0, amount-used.At(c)))
-	}
-}
-
-// used returns the part of a consumer's use of the pool that counts: nothing where only grants count.
-func (p *policyPlan) used(use *capacity.Use) capacity.Row {
-	if p.pool != nil && p.Nodes.Count == Free {
-		return use.In(p.poolIndex)
-	}
-	return nil
-}
-
 // workOut works out the pool and the templates, after all grants have been added.
 func (p *policyPlan) workOut(columns []string, column map[string]int) {
 	p.steps = p.shares(columns)
@@ -136,15 +74,6 @@ func (p *policyPlan) workOut(columns []string, column map[string]int) {
 		s.Remaining = max(0, s.Pool-s.Committed)
 	}
 	p.setTemplates(p.steps, column)
-}
-
-// committed sums what all consumers hold of a column of the pool: each the larger of what it was
-// granted and what its pods request; of a pool that counts allocatable, what it was granted.
-func (p *policyPlan) committed(column int) int64 {
-	if p.Nodes.Count == Allocatable {
-		return p.granted.At(column)
-	}
-	return capacity.Sum(p.pool.InUse.At(column), p.granted.At(column))
 }
 
 // setTemplates makes the templates from the steps of the pool.
@@ -216,14 +145,6 @@ func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool [
 	}
 	slices.SortFunc(t.steps, byResource)
 	return t
-}
-
-// columnOf is the column of a resource, noColumn for none.
-func columnOf(column map[string]int, resource string) int {
-	if c, ok := column[resource]; ok {
-		return c
-	}
-	return noColumn
 }
 
 // under returns the template under an override and for a variant, -1 for none.

@@ -133,6 +133,26 @@ type Nodes struct {
 	Percentages map[string]int64
 }
 
+// External is the source of a policy that offers what another program answers: an external resource
+// monitor of Liqo v0.x.
+type External struct {
+	capacity.Monitor
+	// Zero offers 0 of what the monitor answered last while it is unavailable, instead of the amounts.
+	Zero bool
+}
+
+// amountsOf returns the amounts that a policy makes of an answer.
+func (e *External) amountsOf(a capacity.Answer) capacity.Amounts {
+	if !e.Zero || !a.Stale {
+		return a.Amounts
+	}
+	zeros := make(capacity.Amounts, len(a.Amounts))
+	for name := range a.Amounts {
+		zeros[name] = 0
+	}
+	return zeros
+}
+
 // Override replaces, resource by resource, what a policy offers to some consumers.
 type Override struct {
 	Consumers Scope
@@ -243,34 +263,6 @@ type Consumer struct {
 	Labels map[string]string
 }
 
-// Selections returns the distinct node selections of the policies, in the order of their first use.
-func Selections(policies []Policy) []capacity.Selection {
-	selections, _ := selectionsOf(policies)
-	return selections
-}
-
-// selectionsOf returns the selections and, for each policy, the index of its selection.
-func selectionsOf(policies []Policy) (selections []capacity.Selection, indexes map[*Policy]int) {
-	byKey := map[string]int{}
-	indexes = make(map[*Policy]int, len(policies))
-	for i := range policies {
-		n := policies[i].Nodes
-		if n == nil {
-			indexes[&policies[i]] = noPool
-			continue
-		}
-		key := n.Selection.Key()
-		index, known := byKey[key]
-		if !known {
-			index = len(selections)
-			byKey[key] = index
-			selections = append(selections, n.Selection)
-		}
-		indexes[&policies[i]] = index
-	}
-	return selections, indexes
-}
-
 // ResourceNames returns the resources, sorted, that the policies offer whether or not a node lists
 // them, or once offered. A View must include them: reclaim holds what consumers' pods request of
 // them.
@@ -291,4 +283,10 @@ func ResourceNames(policies []Policy) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// EvictsAtZero reports whether an offer of 0 of a resource evicts the consumer's pods: a virtual node whose cpu or
+// memory is 0 turns NotReady (Liqo, areResourcesReady of the virtual kubelet's node provider).
+func EvictsAtZero(resource string) bool {
+	return resource == capacity.CPU || resource == capacity.Memory
 }

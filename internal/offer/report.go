@@ -96,63 +96,6 @@ const (
 	Exhausted
 )
 
-// needed are the resources that a virtual node cannot do without, sorted.
-var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
-
-// neededSet is a set of needed resources, a bit for each by its index.
-type neededSet uint8
-
-const allNeeded neededSet = 1<<3 - 1
-
-// names returns the resources in the order of needed.
-func (s neededSet) names() []string {
-	var names []string
-	for i, resource := range needed {
-		if s&(1<<i) != 0 {
-			names = append(names, resource)
-		}
-	}
-	return names
-}
-
-// verdict is the latest result of a policy that decides for a consumer: the published offer may be
-// older.
-type verdict struct {
-	policy int
-	// offer is nil for none.
-	offer *Offer
-	held  bool
-	// missing lists the needed resources that the policy itself does not offer, exhausted the ones of
-	// which nothing is left.
-	missing, exhausted neededSet
-	// evicts is set if the offer evicts the consumer's pods.
-	evicts bool
-}
-
-// newVerdict judges an offer, nil for none, by its latest steps.
-func newVerdict(p *policyPlan, o *Offer, steps []Step, hasPods bool) verdict {
-	v := verdict{policy: p.index, offer: o, missing: allNeeded}
-	for i := range steps {
-		s := &steps[i]
-		v.held = v.held || s.Held >= 0
-		v.evicts = v.evicts || hasPods && s.Offer == 0 && EvictsAtZero(s.Resource)
-		k := slices.Index(needed, s.Resource)
-		if k < 0 {
-			continue
-		}
-		bit := neededSet(1) << k
-		switch {
-		case s.Source == FromRevocation:
-		case s.Offer > 0:
-			v.missing &^= bit
-		case (s.Source == FromNodes || s.Source == FromExternal) && s.Max != 0:
-			v.missing &^= bit
-			v.exhausted |= bit
-		}
-	}
-	return v
-}
-
 // tally collects what there is to report of one policy.
 type tally struct {
 	count              int
@@ -300,4 +243,15 @@ func (p *policyPlan) forNobody() verdict {
 		steps[i].work(p.Reclaim, 0, optionalAmount{})
 	}
 	return newVerdict(p, nil, steps, false)
+}
+
+// scopeOf returns the known consumers that a policy is for, sorted.
+func (e *evaluation) scopeOf(p *Policy) []string {
+	var ids []string
+	for _, c := range e.known {
+		if p.Consumers.Includes(c.Consumer) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
 }

@@ -57,6 +57,10 @@ const none = -1
 // present is the policy's share of what the nodes have at the moment, without regard to the level.
 func (s *Step) present() int64 { return capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100) }
 
+// Withheld is the part of the pool's remainder that the consumer is not offered, because it gives it
+// itself.
+func (s *Step) Withheld() int64 { return s.Gives - s.Taken }
+
 // work works out the offer to a consumer that uses and was granted some amounts, before reclaim.
 func (s *Step) work(reclaim Reclaim, used int64, granted optionalAmount) {
 	switch s.Source {
@@ -106,15 +110,17 @@ func (s *Step) hold(reclaim Reclaim, hasPods bool, used, granted, before int64) 
 	}
 }
 
-// EvictsAtZero reports whether an offer of 0 of a resource evicts the consumer's pods: a virtual node whose cpu or
-// memory is 0 turns NotReady (Liqo, areResourcesReady of the virtual kubelet's node provider).
-func EvictsAtZero(resource string) bool {
-	return resource == capacity.CPU || resource == capacity.Memory
-}
-
 // revocation is the step of a resource that is no longer offered.
 func revocation(resource string, column int) Step {
 	return Step{Resource: resource, Source: FromRevocation, Max: none, Held: none, column: column}
 }
 
 func byResource(a, b Step) int { return strings.Compare(a.Resource, b.Resource) }
+
+// columnOf is the column of a resource, noColumn for none.
+func columnOf(column map[string]int, resource string) int {
+	if c, ok := column[resource]; ok {
+		return c
+	}
+	return noColumn
+}

@@ -1,0 +1,337 @@
+package offer
+
+import (
+	"slices"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// outcome is a consumer's offer and its part of the report. It is immutable.
+type outcome struct {
+	match *match
+	entry *Entry
+	// verdicts has one for each winner of the match, in the same order.
+	verdicts []verdict
+	// evicted names the policies that decided last on offers whose withdrawal evicts the consumer's pods.
+	evicted []string
+}
+
+// verdict is the latest result of a policy that decides for a consumer: the published offer may be
+// older.
+type verdict struct {
+	policy int
+	// offer is nil for none.
+	offer *Offer
+	held  bool
+	// missing lists the needed resources that the policy itself does not offer, exhausted the ones of
+	// which nothing is left.
+	missing, exhausted neededSet
+	// evicts is set if the offer evicts the consumer's pods.
+	evicts bool
+}
+
+// outcomeKey identifies consumers without holdings that get the same outcome.
+type outcomeKey struct {
+	match *match
+	old   *Entry
+}
+
+// verdictKey identifies consumers without holdings that one policy offers the same.
+type verdictKey struct {
+	template *template
+	before   before
+}
+
+// entryKey identifies an entry of up to eight offers. Larger entries are not shared.
+type entryKey [8]*Offer
+
+// outcomeOf decides on a consumer, once for all consumers without holdings that are alike.
+func (e *evaluation) outcomeOf(m *match, old *Entry, h *holding) *outcome {
+	if !h.none() {
+		return e.decide(m, old, h)
+	}
+	key := outcomeKey{m, old}
+	o := e.outcomes[key]
+	if o == nil {
+		o = e.decide(m, old, h)
+		e.outcomes[key] = o
+	}
+	return o
+}
+
+// decide works out what a consumer is offered that had an entry before, which may be nil.
+func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
+	out := &outcome{match: m, verdicts: make([]verdict, 0, len(m.winners))}
+	var left []*Offer
+	if old != nil {
+		left = old.Offers
+	}
+	// A consumer with pods and without an earlier offer must have been offered what the pods request, if
+	// only by the program that answered Liqo before.
+	neverOffered := h.hasPods() && !slices.ContainsFunc(left, func(o *Offer) bool { return !o.Spent() })
+	rec := complete
+	if e.first() || neverOffered {
+		rec = e.lostRecord(m, left)
+	}
+	offers := e.decided[:0]
+	withdraw := func() {
+		o := e.withdraw(before{left[0], rec}, h)
+		left = left[1:]
+		if o == nil {
+			return
+		}
+		if h.hasPods() && o.evicts() {
+			out.evicted = append(out.evicted, o.lastPolicy)
+		}
+		offers = append(offers, o)
+	}
+	for _, w := range m.winners {
+		p := e.plans[w.policy]
+		for len(left) > 0 && left[0].Class < p.Class {
+			withdraw()
+		}
+		b := before{record: rec}
+		if len(left) > 0 && left[0].Class == p.Class {
+			b.offer, left = left[0], left[1:]
+		} else if e.recorded[p.Name] && !neverOffered {
+			b.record = complete
+		}
+		v := e.verdictOf(p, w, h, b)
+		if v.offer != nil {
+			offers = append(offers, v.offer)
+		}
+		out.verdicts = append(out.verdicts, v)
+	}
+	for len(left) > 0 {
+		withdraw()
+	}
+	e.decided = offers
+	out.entry = e.entryOf(offers, old, h)
+	return out
+}
+
+// lostRecord returns which record is lost, by the number of classes that may have been offered.
+func (e *evaluation) lostRecord(m *match, old []*Offer) record {
+	classes := len(m.winners)
+	for _, o := range old {
+		decided := slices.ContainsFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
+		if !decided && !o.Spent() {
+			classes++
+		}
+	}
+	if classes > 1 {
+		return lostAmongClasses
+	}
+	return lost
+}
+
+// verdictOf works out what a policy offers a consumer, once for all consumers without holdings that
+// were offered the same before.
+func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b before) verdict {
+	t := p.under(w.override, w.variant)
+	key := verdictKey{t, b}
+	if h.none() {
+		if v, ok := e.verdicts[key]; ok {
+			return v
+		}
+	}
+	e.scratch = e.steps(e.scratch[:0], p, t, h, b)
+	v := newVerdict(p, p.publish(e.scratch, w.override, b), e.scratch, h.hasPods())
+	if h.none() {
+		e.verdicts[key] = v
+	}
+	return v
+}
+
+// steps works out what a policy offers a consumer under an override, appending to steps.
+func (e *evaluation) steps(steps []Step, p *policyPlan, t *template, h *holding, b before) []Step {
+	granted, used := e.grantedIn(p.Class, h), p.used(h.use)
+	for _, s := range t.steps {
+		s.work(p.Reclaim, used.At(s.column), optionalAmount{granted.At(s.column), granted != nil})
+		steps = append(steps, s)
+	}
+	steps = e.revoke(steps, b)
+	return e.reclaim(steps, p.Reclaim, h, granted, b)
+}
+
+// revoke adds an explicit 0 for each resource that was offered before and is not any longer.
+func (e *evaluation) revoke(steps []Step, b before) []Step {
+	if b.offer == nil {
+		return steps
+	}
+	worked, next := steps, 0
+	for _, a := range b.offer.Amounts {
+		for next < len(worked) && worked[next].Resource < a.Resource {
+			next++
+		}
+		if next == len(worked) || worked[next].Resource != a.Resource {
+			steps = append(steps, e.revocation(a.Resource))
+		}
+	}
+	if len(steps) > len(worked) {
+		slices.SortFunc(steps, byResource)
+	}
+	return steps
+}
+
+// reclaim raises steps to what is not taken back from the consumer. Retain also adds the resources
+// that are granted and no longer offered.
+func (e *evaluation) reclaim(steps []Step, reclaim Reclaim, h *holding, granted capacity.Row, b before) []Step {
+	if reclaim == Evict || h.none() {
+		return steps
+	}
+	if reclaim == Retain {
+		for c, amount := range granted {
+			name := e.columns[c]
+			if amount > 0 && !slices.ContainsFunc(steps, func(s Step) bool { return s.Resource == name }) {
+				steps = append(steps, e.revocation(name))
+			}
+		}
+		slices.SortFunc(steps, byResource)
+	}
+	for i := range steps {
+		s := &steps[i]
+		used, granted := h.used().At(s.column), granted.At(s.column)
+		if s.Offer < max(used, granted, 1) { // Else there is nothing to hold.
+			s.hold(reclaim, h.hasPods(), used, granted, b.amount(s.Resource))
+		}
+	}
+	return steps
+}
+
+func (e *evaluation) revocation(resource string) Step {
+	return revocation(resource, columnOf(e.column, resource))
+}
+
+// publish returns the offer to publish: the one before unless the policy was edited or an amount
+// moved by more than the threshold. It returns nil for no steps.
+func (p *policyPlan) publish(steps []Step, override int, b before) *Offer {
+	old := b.offer
+	if old != nil && old.Policy == p.Name && old.version == p.Version && old.Override == override &&
+		p.unmoved(old.Amounts, steps) {
+		return old
+	}
+	if len(steps) == 0 {
+		return nil
+	}
+	return &Offer{
+		Class: p.Class, Policy: p.Name, Amounts: amountsOf(steps), Override: override,
+		lastPolicy: p.Name, version: p.Version, reclaim: p.Reclaim,
+	}
+}
+
+// unmoved reports whether the resources are the same, every amount moved by at most its threshold, and
+// none moved to or from 0.
+func (p *Policy) unmoved(old []Amount, steps []Step) bool {
+	if len(old) != len(steps) {
+		return false
+	}
+	for i, a := range old {
+		s := &steps[i]
+		if s.Resource != a.Resource || s.Offer != a.Value && !near(a.Value, s.Offer, p.Threshold(a.Resource)) {
+			return false
+		}
+	}
+	return true
+}
+
+// near reports whether two different amounts are at most percent of the old one apart, and neither is 0.
+func near(old, now, percent int64) bool {
+	return old != 0 && now != 0 && max(now-old, old-now) <= capacity.Share(old, percent, 100)
+}
+
+// withdrawn returns the steps of an offer on which no policy decides any longer.
+func (e *evaluation) withdrawn(b before, h *holding) []Step {
+	old := b.offer
+	steps := make([]Step, len(old.Amounts))
+	for i, a := range old.Amounts {
+		steps[i] = e.revocation(a.Resource)
+	}
+	return e.reclaim(steps, old.reclaim, h, e.grantedIn(old.Class, h), b)
+}
+
+// withdraw returns what is left of an offer on which no policy decides any longer, nil once its zeros
+// are not owed any longer.
+func (e *evaluation) withdraw(b before, h *holding) *Offer {
+	left, amounts := b.offer, amountsOf(e.withdrawn(b, h))
+	if !left.Withdrawn() || !slices.Equal(left.Amounts, amounts) {
+		left = &Offer{
+			Class: left.Class, Amounts: amounts, Override: -1, lastPolicy: left.lastPolicy,
+			reclaim: left.reclaim, moved: e.now,
+		}
+	}
+	if left.Spent() && e.grantedIn(left.Class, h) == nil && !e.owed(left.moved) {
+		return nil
+	}
+	return left
+}
+
+func amountsOf(steps []Step) []Amount {
+	amounts := make([]Amount, len(steps))
+	for i := range steps {
+		amounts[i] = Amount{Resource: steps[i].Resource, Value: steps[i].Offer}
+	}
+	return amounts
+}
+
+// entryOf returns an entry of the offers: the old one if it has them, else one that is shared by
+// consumers without holdings. It copies the offers.
+func (e *evaluation) entryOf(offers []*Offer, old *Entry, h *holding) *Entry {
+	if old != nil && slices.Equal(old.Offers, offers) {
+		return old
+	}
+	var key entryKey
+	if len(offers) > len(key) || !h.none() {
+		return &Entry{Offers: slices.Clone(offers)}
+	}
+	copy(key[:], offers)
+	entry := e.entries[key]
+	if entry == nil {
+		entry = &Entry{Offers: slices.Clone(offers)}
+		e.entries[key] = entry
+	}
+	return entry
+}
+
+// needed are the resources that a virtual node cannot do without, sorted.
+var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
+
+// neededSet is a set of needed resources, a bit for each by its index.
+type neededSet uint8
+
+const allNeeded neededSet = 1<<3 - 1
+
+// names returns the resources in the order of needed.
+func (s neededSet) names() []string {
+	var names []string
+	for i, resource := range needed {
+		if s&(1<<i) != 0 {
+			names = append(names, resource)
+		}
+	}
+	return names
+}
+
+// newVerdict judges an offer, nil for none, by its latest steps.
+func newVerdict(p *policyPlan, o *Offer, steps []Step, hasPods bool) verdict {
+	v := verdict{policy: p.index, offer: o, missing: allNeeded}
+	for i := range steps {
+		s := &steps[i]
+		v.held = v.held || s.Held >= 0
+		v.evicts = v.evicts || hasPods && s.Offer == 0 && EvictsAtZero(s.Resource)
+		k := slices.Index(needed, s.Resource)
+		if k < 0 {
+			continue
+		}
+		bit := neededSet(1) << k
+		switch {
+		case s.Source == FromRevocation:
+		case s.Offer > 0:
+			v.missing &^= bit
+		case (s.Source == FromNodes || s.Source == FromExternal) && s.Max != 0:
+			v.missing &^= bit
+			v.exhausted |= bit
+		}
+	}
+	return v
+}
