@@ -120,69 +120,57 @@ func NewAllocationInput(in Input) *AllocationInput {
 	for i, name := range in.View.Columns {
 		a.column[name] = i
 	}
-	var (
-		pooled []*policyPlan
-		shares [][]Step
-	)
 	a.index = newPolicyIndex(&in)
+	var pools []*pool
 	for _, p := range newPlans(a.index, &in) {
 		if p.DryRun {
 			continue
 		}
-		share := p.shares(in.View.Columns)
-		p.setTemplates(share, a.column)
+		p.setTemplates(a.column)
 		a.inForce[p.Name] = struct{}{}
 		a.filtersSlices = a.filtersSlices || len(p.Slices.Filters) > 0
 		a.byClass[p.Class] = append(a.byClass[p.Class], p)
 		if p.pool != nil {
-			a.poolOf[p] = len(pooled)
-			pooled, shares = append(pooled, p), append(shares, share)
+			a.poolOf[p] = len(pools)
+			pools = append(pools, p.pool)
+			a.Pools = append(a.Pools, PolicyPool{Policy: p.Name})
 		}
 	}
-	for i, p := range pooled {
-		a.Pools = append(a.Pools, a.newPool(p, shares[i], pooled))
+	for i, p := range pools {
+		a.Pools[i].describe(p, pools)
 	}
 	return a
 }
 
-func (a *AllocationInput) newPool(p *policyPlan, share []Step, pooled []*policyPlan) PolicyPool {
-	width := len(a.View.Columns)
-	pool := PolicyPool{
-		Policy: p.Name, Nodes: sameNodes(p, pooled), Capacity: make(capacity.Row, width), Present: make(capacity.Row, width),
-		view: a.View, count: p.Nodes.Count, percents: make([]int64, width),
+// describe sets everything but the policy.
+func (p *PolicyPool) describe(of *pool, all []*pool) {
+	width := len(of.view.Columns)
+	p.view, p.count, p.Nodes = of.view, of.nodes.Count, of.index
+	p.Capacity, p.Present, p.percents = make(capacity.Row, width), make(capacity.Row, width), make([]int64, width)
+	for i := range of.steps {
+		s := &of.steps[i]
+		p.Capacity[s.column], p.Present[s.column] = s.Pool, min(s.Pool, s.present())
+		p.percents[s.column] = s.Percent
 	}
-	for _, s := range share {
-		c := a.column[s.Resource]
-		pool.Capacity[c], pool.Present[c], pool.percents[c] = s.Pool, min(s.Pool, s.present()), s.Percent
+	if p.count == Free {
+		p.CountsUse, p.InUse = true, of.InUse
 	}
-	if p.Nodes.Count == Free {
-		pool.CountsUse, pool.InUse = true, p.pool.InUse
-	}
-	for i, other := range pooled {
-		if p == other || p.overlaps(other) {
-			pool.Overlaps = append(pool.Overlaps, i)
+	for i, other := range all {
+		if of == other || of.overlaps(other) {
+			p.Overlaps = append(p.Overlaps, i)
 		}
-		if p.isInPoolOf(other) {
-			pool.Within = append(pool.Within, i)
-		}
-	}
-	for i, cell := range a.View.Cells {
-		if slices.Contains(cell.Pools, p.poolIndex) {
-			pool.Cells = append(pool.Cells, i)
+		if of.isWithin(other) {
+			p.Within = append(p.Within, i)
+			if other.isWithin(of) {
+				p.Nodes = min(p.Nodes, other.index)
+			}
 		}
 	}
-	return pool
-}
-
-// sameNodes returns the first pool of the View that has the same nodes as the plan's.
-func sameNodes(p *policyPlan, pooled []*policyPlan) int {
-	first := p.poolIndex
-	for _, other := range pooled {
-		if p.isInPoolOf(other) && other.isInPoolOf(p) {
-			first = min(first, other.poolIndex)
+	for i, cell := range of.view.Cells {
+		if slices.Contains(cell.Pools, of.index) {
+			p.Cells = append(p.Cells, i)
 		}
 	}
-	return first
 }
 
 // Column returns the column of a resource, -1 if no node lists it and no pod requests it.

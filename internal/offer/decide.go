@@ -145,7 +145,7 @@ func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b before) ve
 
 // steps works out what a policy offers a consumer under an override, appending to steps.
 func (e *evaluation) steps(steps []Step, p *policyPlan, t *template, h *holding, b before) []Step {
-	granted, used := e.grantedIn(p.Class, h), p.used(h.use)
+	granted, used := e.grantedIn(p.Class, h), p.pool.used(h.use)
 	for _, s := range t.steps {
 		s.work(p.Reclaim, used.At(s.column), optionalAmount{granted.At(s.column), granted != nil})
 		steps = append(steps, s)

@@ -214,7 +214,10 @@ func newEvaluation(in Input) *evaluation {
 	e.plans = newPlans(e.index, &e.in)
 	e.addGrants()
 	for _, p := range e.plans {
-		p.workOut(e.columns, e.column)
+		if p.pool != nil {
+			p.pool.commit()
+		}
+		p.setTemplates(e.column)
 	}
 	return e
 }
@@ -323,7 +326,7 @@ func (e *evaluation) addGrants() {
 				}
 			}
 			if some {
-				p.addGrant(sum, use)
+				p.pool.addGrant(sum, use)
 			}
 		}
 	}
@@ -343,7 +346,7 @@ func (e *evaluation) deciders(m *match) []*policyPlan {
 // mayUse reports whether a grant may be used on the nodes of a plan. If no policy decides in its
 // class any longer, the grant may be on any nodes.
 func mayUse(p, decider *policyPlan) bool {
-	return decider == nil || p == decider || p.overlaps(decider)
+	return decider == nil || p == decider || p.pool.overlaps(decider.pool)
 }
 
 func (e *evaluation) holdingOf(id string) holding {

@@ -78,7 +78,7 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 				}
 			}
 			if x.plan.pool != nil {
-				used = h.use.In(x.plan.poolIndex)
+				used = h.use.In(x.plan.pool.index)
 			}
 		}
 		for c, amount := range e.grantedIn(o.Class, h) {

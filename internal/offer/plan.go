@@ -7,34 +7,23 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// policyPlan is a policy with the arithmetic of its pool: what the pool has, what is committed of it,
-// what remains. It does not change once worked out.
+// policyPlan is a policy with its pool and its templates. It does not change once worked out, except that
+// variants are added until it is sealed.
 type policyPlan struct {
 	*Policy
 	// index is the place of the policy in the policyIndex.
 	index int
-	// pool is nil for a policy of fixed amounts; poolIndex is its place in the View.
-	pool      *capacity.Pool
-	poolIndex int
-	view      *capacity.View
-	// levels are the amounts at which the pool is given out, for resources with a level.
-	levels capacity.Amounts
-	// granted is, by column, what grants commit of the pool beyond what pods use of it.
-	granted capacity.Row
-	// steps are the arithmetic of the pool, sorted by resource.
-	steps []Step
+	// pool is nil for a policy without nodes.
+	pool *pool
 	// answers holds the answers of an external source, nil for a policy without one.
 	answers *capacity.Answers
 	// givers are the peers that give nodes of the pool.
 	givers []string
-	// pooled are the steps that templates begin with.
-	pooled []Step
 	// base is the template without an override, overridden has one for each override. Both are for
 	// consumers without a variant.
 	base       template
 	overridden []template
-	// variants has the templates of variants, made when the first consumer needs them. It does not change
-	// once sealed.
+	// variants has the templates of variants, made when the first consumer needs them.
 	variants map[variantKey]*template
 	sealed   bool
 	column   map[string]int
@@ -50,40 +39,34 @@ type template struct {
 	steps []Step
 }
 
-// newPlans returns the plans in the order of the index, with nothing computed.
+// newPlans returns the plans in the order of the index, without templates.
 func newPlans(x *policyIndex, in *Input) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
 		plans[i] = &policyPlan{
-			Policy: p, index: i, poolIndex: x.pools[i], view: &in.View, levels: in.Levels[p.Name],
+			Policy: p, index: i, pool: newPool(p.Nodes, &in.View, x.pools[i], in.Levels[p.Name]),
 			answers: x.answers[i], givers: x.givers[i],
-		}
-		if x.pools[i] != noPool {
-			plans[i].pool = &in.View.Pools[x.pools[i]]
 		}
 	}
 	return plans
 }
 
-// workOut works out the pool and the templates, after all grants have been added.
-func (p *policyPlan) workOut(columns []string, column map[string]int) {
-	p.steps = p.shares(columns)
-	for i := range p.steps {
-		s := &p.steps[i]
-		s.Committed = p.committed(s.column)
-		s.Remaining = max(0, s.Pool-s.Committed)
-	}
-	p.setTemplates(p.steps, column)
-}
-
-// setTemplates makes the templates from the steps of the pool.
-func (p *policyPlan) setTemplates(pool []Step, column map[string]int) {
-	p.column, p.pooled = column, pool
-	p.base = p.newTemplate(-1, nil, pool)
+// setTemplates makes the templates from the pool as it is. Columns are those of the steps.
+func (p *policyPlan) setTemplates(column map[string]int) {
+	p.column = column
+	p.base = p.newTemplate(-1, nil, p.pooled())
 	p.overridden = make([]template, len(p.Overrides))
 	for i := range p.Overrides {
-		p.overridden[i] = p.newTemplate(i, nil, pool)
+		p.overridden[i] = p.newTemplate(i, nil, p.pooled())
 	}
+}
+
+// pooled returns the steps of the pool, none for a policy without nodes.
+func (p *policyPlan) pooled() []Step {
+	if p.pool == nil {
+		return nil
+	}
+	return p.pool.steps
 }
 
 // newTemplate makes the template under an override, -1 for none. A named amount replaces the share of
@@ -166,7 +149,7 @@ func (p *policyPlan) variant(key variantKey) *template {
 	if p.External != nil {
 		t = p.newTemplate(key.override, p.External.amountsOf(p.answers.Distinct[key.variant]), nil)
 	} else {
-		t = p.newTemplate(key.override, nil, p.forGiver(p.givers[key.variant]))
+		t = p.newTemplate(key.override, nil, p.pool.forGiver(p.givers[key.variant]))
 	}
 	if !p.sealed {
 		if p.variants == nil {
@@ -224,9 +207,7 @@ func (p *policyPlan) unlisted() []string {
 		limited = slices.AppendSeq(limited, maps.Keys(p.Nodes.Reserve))
 		limited = slices.AppendSeq(limited, maps.Keys(p.Nodes.Percentages))
 	}
-	limited = slices.DeleteFunc(limited, func(name string) bool {
-		return slices.ContainsFunc(p.steps, func(s Step) bool { return s.Resource == name })
-	})
+	limited = slices.DeleteFunc(limited, p.pool.lists)
 	if len(limited) == 0 {
 		return nil
 	}

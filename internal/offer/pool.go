@@ -7,51 +7,77 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// overlaps reports whether the pools of two policies share a node.
-func (p *policyPlan) overlaps(o *policyPlan) bool {
-	return p.pool != nil && o.pool != nil && p.pool.Overlaps[o.poolIndex]
+// pool is the share of some nodes that one policy gives out: what it has, what is committed of it, and
+// what remains. It does not change once committed.
+type pool struct {
+	*capacity.Pool
+	nodes *Nodes
+	view  *capacity.View
+	// index is the place of the Pool in the View.
+	index int
+	// granted is, by column, what grants commit of the pool beyond what pods use of it.
+	granted capacity.Row
+	// steps are the arithmetic of the pool, sorted by resource.
+	steps []Step
 }
 
-// isInPoolOf reports whether the other pool has every node of this one. A pool without nodes is within
-// itself only.
-func (p *policyPlan) isInPoolOf(o *policyPlan) bool {
-	return p.poolIndex == o.poolIndex || p.pool.Nodes > 0 && p.pool.Shared[o.poolIndex] == p.pool.Nodes
-}
-
-// shares returns the steps of the pool, sorted by resource, before anything is committed.
-func (p *policyPlan) shares(columns []string) []Step {
-	if p.pool == nil {
+// newPool returns the pool of a policy before anything is committed, nil for a policy without nodes. The
+// levels are the amounts at which it is given out, for resources with a level.
+func newPool(nodes *Nodes, view *capacity.View, index int, levels capacity.Amounts) *pool {
+	if nodes == nil {
 		return nil
 	}
-	var steps []Step
-	for c, name := range columns {
-		if c >= len(p.pool.Listed) || !p.pool.Listed[c] {
+	p := &pool{Pool: &view.Pools[index], nodes: nodes, view: view, index: index}
+	for c, name := range view.Columns {
+		if c >= len(p.Listed) || !p.Listed[c] {
 			continue
 		}
 		s := Step{
 			Resource: name, Source: FromNodes, Max: none, Held: none,
-			Reserve: p.Nodes.Reserve[name], Percent: p.Nodes.Percent, column: c,
+			Reserve: nodes.Reserve[name], Percent: nodes.Percent, column: c,
 		}
-		if percent, ok := p.Nodes.Percentages[name]; ok {
+		if percent, ok := nodes.Percentages[name]; ok {
 			s.Percent = percent
 		}
-		s.Counted = p.pool.Free[c]
-		if p.Nodes.Count == Allocatable {
-			s.Counted = p.pool.Allocatable[c]
+		s.Counted = p.Free[c]
+		if nodes.Count == Allocatable {
+			s.Counted = p.Allocatable[c]
 		}
 		s.Pool = s.present()
-		if level, ok := p.levels[name]; ok {
+		if level, ok := levels[name]; ok {
 			s.Pool = level
 		}
-		steps = append(steps, s)
+		p.steps = append(p.steps, s)
 	}
-	slices.SortFunc(steps, byResource)
-	return steps
+	slices.SortFunc(p.steps, byResource)
+	return p
+}
+
+// overlaps reports whether two pools share a node.
+func (p *pool) overlaps(o *pool) bool { return p != nil && o != nil && p.Overlaps[o.index] }
+
+// isWithin reports whether the other pool has every node of this one. A pool without nodes is within
+// itself only.
+func (p *pool) isWithin(o *pool) bool {
+	return p.index == o.index || p.Nodes > 0 && p.Shared[o.index] == p.Nodes
+}
+
+// lists reports whether a node of the pool lists the resource.
+func (p *pool) lists(resource string) bool {
+	return p != nil && slices.ContainsFunc(p.steps, func(s Step) bool { return s.Resource == resource })
+}
+
+// used returns the part of a consumer's use of the pool that counts: nothing where only grants count.
+func (p *pool) used(use *capacity.Use) capacity.Row {
+	if p != nil && p.nodes.Count == Free {
+		return use.In(p.index)
+	}
+	return nil
 }
 
 // addGrant commits what a consumer was granted on the nodes of the pool, less what its pods use of
 // it: the larger of the two is committed.
-func (p *policyPlan) addGrant(granted capacity.Row, use *capacity.Use) {
+func (p *pool) addGrant(granted capacity.Row, use *capacity.Use) {
 	if p.granted == nil {
 		p.granted = make(capacity.Row, len(granted))
 	}
@@ -61,21 +87,17 @@ func (p *policyPlan) addGrant(granted capacity.Row, use *capacity.Use) {
 	}
 }
 
-// used returns the part of a consumer's use of the pool that counts: nothing where only grants count.
-func (p *policyPlan) used(use *capacity.Use) capacity.Row {
-	if p.pool != nil && p.Nodes.Count == Free {
-		return use.In(p.poolIndex)
+// commit works out what remains, after all grants have been added. Each consumer commits the larger of
+// what it was granted and what its pods request; of a pool that counts allocatable, what it was granted.
+func (p *pool) commit() {
+	for i := range p.steps {
+		s := &p.steps[i]
+		s.Committed = p.granted.At(s.column)
+		if p.nodes.Count == Free {
+			s.Committed = capacity.Sum(p.InUse.At(s.column), s.Committed)
+		}
+		s.Remaining = max(0, s.Pool-s.Committed)
 	}
-	return nil
-}
-
-// committed sums what all consumers hold of a column of the pool: each the larger of what it was
-// granted and what its pods request; of a pool that counts allocatable, what it was granted.
-func (p *policyPlan) committed(column int) int64 {
-	if p.Nodes.Count == Allocatable {
-		return p.granted.At(column)
-	}
-	return capacity.Sum(p.pool.InUse.At(column), p.granted.At(column))
 }
 
 // giversOf returns, sorted, the peers that give nodes of a pool, nil for a pool of this cluster's own
@@ -97,16 +119,16 @@ func giversOf(p *Policy, v *capacity.View, pool int) []string {
 // forGiver returns the steps of the pool for the consumer that gives some of its nodes. What a peer gives
 // is never offered back to it: the consumer is offered what the other nodes have. Of what remains, that is
 // what is left if all that is committed and not in use on its own nodes is on the others.
-func (p *policyPlan) forGiver(id string) []Step {
-	steps := slices.Clone(p.pooled)
+func (p *pool) forGiver(id string) []Step {
+	steps := slices.Clone(p.steps)
 	for i := range p.view.Cells {
 		c := &p.view.Cells[i]
-		if c.Peer != id || !slices.Contains(c.Pools, p.poolIndex) {
+		if c.Peer != id || !slices.Contains(c.Pools, p.index) {
 			continue
 		}
 		for k := range steps {
 			s := &steps[k]
-			if p.Nodes.Count == Allocatable {
+			if p.nodes.Count == Allocatable {
 				s.Gives = capacity.Sum(s.Gives, c.Allocatable.At(s.column))
 				continue
 			}

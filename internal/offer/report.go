@@ -191,7 +191,7 @@ func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 	if p.pool != nil {
 		r.Nodes, r.Unusable = p.pool.Nodes, p.pool.Unusable
 		r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
-		for _, s := range p.steps {
+		for _, s := range p.pool.steps {
 			if p.Resources == nil || slices.Contains(p.Resources, s.Resource) {
 				r.Capacity[s.Resource], r.Committed[s.Resource], r.Remaining[s.Resource] = s.Pool, s.Committed, s.Remaining
 			}

@@ -73,8 +73,7 @@ func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 		}
 		next := levels{version: p.Version, byResource: map[string]level{}}
 		s.pools[p.Name], in.Levels[p.Name] = next, capacity.Amounts{}
-		plan := policyPlan{Policy: p, pool: &in.View.Pools[pools[p]]}
-		for _, step := range plan.shares(in.View.Columns) {
+		for _, step := range newPool(p.Nodes, &in.View, pools[p], nil).steps {
 			if capacity.InDevices(step.Resource) {
 				continue
 			}
