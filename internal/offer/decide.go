@@ -30,6 +30,21 @@ type verdict struct {
 	evicts bool
 }
 
+// memo holds what consumers without holdings share, and lists that are reused.
+type memo struct {
+	outcomes map[outcomeKey]*outcome
+	verdicts map[verdictKey]verdict
+	entries  map[entryKey]*Entry
+	scratch  []Step
+	decided  []*Offer
+}
+
+func newMemo() *memo {
+	return &memo{
+		outcomes: map[outcomeKey]*outcome{}, verdicts: map[verdictKey]verdict{}, entries: map[entryKey]*Entry{},
+	}
+}
+
 // outcomeKey identifies consumers without holdings that get the same outcome.
 type outcomeKey struct {
 	match *match
@@ -39,7 +54,7 @@ type outcomeKey struct {
 // verdictKey identifies consumers without holdings that one policy offers the same.
 type verdictKey struct {
 	template *template
-	before   before
+	before   previousOffer
 }
 
 // entryKey identifies an entry of up to eight offers. Larger entries are not shared.
@@ -47,7 +62,7 @@ type entryKey [8]*Offer
 
 // outcomeOf decides on a consumer, once for all consumers without holdings that are alike.
 func (e *evaluation) outcomeOf(m *match, old *Entry, h *holding) *outcome {
-	if !h.none() {
+	if !h.empty() {
 		return e.decide(m, old, h)
 	}
 	key := outcomeKey{m, old}
@@ -75,7 +90,7 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 	}
 	offers := e.decided[:0]
 	withdraw := func() {
-		o := e.withdraw(before{left[0], rec}, h)
+		o := e.withdraw(previousOffer{left[0], rec}, h)
 		left = left[1:]
 		if o == nil {
 			return
@@ -90,7 +105,7 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 		for len(left) > 0 && left[0].Class < p.Class {
 			withdraw()
 		}
-		b := before{record: rec}
+		b := previousOffer{record: rec}
 		if len(left) > 0 && left[0].Class == p.Class {
 			b.offer, left = left[0], left[1:]
 		} else if e.recorded[p.Name] && !neverOffered {
@@ -127,24 +142,24 @@ func (e *evaluation) lostRecord(m *match, old []*Offer) record {
 
 // verdictOf works out what a policy offers a consumer, once for all consumers without holdings that
 // were offered the same before.
-func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b before) verdict {
+func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b previousOffer) verdict {
 	t := p.under(w.override, w.variant)
 	key := verdictKey{t, b}
-	if h.none() {
+	if h.empty() {
 		if v, ok := e.verdicts[key]; ok {
 			return v
 		}
 	}
 	e.scratch = e.steps(e.scratch[:0], p, t, h, b)
 	v := newVerdict(p, p.publish(e.scratch, w.override, b), e.scratch, h.hasPods())
-	if h.none() {
+	if h.empty() {
 		e.verdicts[key] = v
 	}
 	return v
 }
 
 // steps works out what a policy offers a consumer under an override, appending to steps.
-func (e *evaluation) steps(steps []Step, p *policyPlan, t *template, h *holding, b before) []Step {
+func (e *evaluation) steps(steps []Step, p *policyPlan, t *template, h *holding, b previousOffer) []Step {
 	granted, used := e.grantedIn(p.Class, h), p.pool.used(h.use)
 	for _, s := range t.steps {
 		s.work(p.Reclaim, used.At(s.column), optionalAmount{granted.At(s.column), granted != nil})
@@ -155,7 +170,7 @@ func (e *evaluation) steps(steps []Step, p *policyPlan, t *template, h *holding,
 }
 
 // revoke adds an explicit 0 for each resource that was offered before and is not any longer.
-func (e *evaluation) revoke(steps []Step, b before) []Step {
+func (e *evaluation) revoke(steps []Step, b previousOffer) []Step {
 	if b.offer == nil {
 		return steps
 	}
@@ -176,8 +191,8 @@ func (e *evaluation) revoke(steps []Step, b before) []Step {
 
 // reclaim raises steps to what is not taken back from the consumer. Retain also adds the resources
 // that are granted and no longer offered.
-func (e *evaluation) reclaim(steps []Step, reclaim Reclaim, h *holding, granted capacity.Row, b before) []Step {
-	if reclaim == Evict || h.none() {
+func (e *evaluation) reclaim(steps []Step, reclaim Reclaim, h *holding, granted capacity.Row, b previousOffer) []Step {
+	if reclaim == Evict || h.empty() {
 		return steps
 	}
 	if reclaim == Retain {
@@ -205,7 +220,7 @@ func (e *evaluation) revocation(resource string) Step {
 
 // publish returns the offer to publish: the one before unless the policy was edited or an amount
 // moved by more than the threshold. It returns nil for no steps.
-func (p *policyPlan) publish(steps []Step, override int, b before) *Offer {
+func (p *policyPlan) publish(steps []Step, override int, b previousOffer) *Offer {
 	old := b.offer
 	if old != nil && old.Policy == p.Name && old.version == p.Version && old.Override == override &&
 		p.unmoved(old.Amounts, steps) {
@@ -241,7 +256,7 @@ func near(old, now, percent int64) bool {
 }
 
 // withdrawn returns the steps of an offer on which no policy decides any longer.
-func (e *evaluation) withdrawn(b before, h *holding) []Step {
+func (e *evaluation) withdrawn(b previousOffer, h *holding) []Step {
 	old := b.offer
 	steps := make([]Step, len(old.Amounts))
 	for i, a := range old.Amounts {
@@ -252,7 +267,7 @@ func (e *evaluation) withdrawn(b before, h *holding) []Step {
 
 // withdraw returns what is left of an offer on which no policy decides any longer, nil once its zeros
 // are not owed any longer.
-func (e *evaluation) withdraw(b before, h *holding) *Offer {
+func (e *evaluation) withdraw(b previousOffer, h *holding) *Offer {
 	left, amounts := b.offer, amountsOf(e.withdrawn(b, h))
 	if !left.Withdrawn() || !slices.Equal(left.Amounts, amounts) {
 		left = &Offer{
@@ -281,7 +296,7 @@ func (e *evaluation) entryOf(offers []*Offer, old *Entry, h *holding) *Entry {
 		return old
 	}
 	var key entryKey
-	if len(offers) > len(key) || !h.none() {
+	if len(offers) > len(key) || !h.empty() {
 		return &Entry{Offers: slices.Clone(offers)}
 	}
 	copy(key[:], offers)
@@ -334,4 +349,20 @@ func newVerdict(p *policyPlan, o *Offer, steps []Step, hasPods bool) verdict {
 		}
 	}
 	return v
+}
+
+// forNobody judges what the policy would offer a consumer that holds nothing and that no override
+// includes.
+func (p *policyPlan) forNobody() verdict {
+	variant := noVariant
+	if p.answers != nil {
+		if answered, ok := p.answers.For(""); ok {
+			variant = answered.Index
+		}
+	}
+	steps := slices.Clone(p.under(-1, variant).steps)
+	for i := range steps {
+		steps[i].work(p.Reclaim, 0, optionalAmount{})
+	}
+	return newVerdict(p, nil, steps, false)
 }

@@ -26,8 +26,12 @@
 // what the consumer keeps: its pods' requests up to the amount offered before, and with
 // Retain its grants. A change within the policy's threshold is not published.
 //
-// In code: policyPlan.shares and workOut compute the pool and what remains, Step.work the offer,
-// Step.hold what reclaim keeps, policyPlan.publish what is published.
+// In code, in the order of the computation: match.go finds the policy that decides; pool.go computes the
+// pool (newPool) and what remains (pool.commit), at the level that stabilize.go keeps; plan.go has what a
+// policy offers before each consumer's own part; step.go has the arithmetic of one amount: the offer
+// (Step.work) and what reclaim keeps (Step.hold); decide.go decides what is published to one consumer
+// (policyPlan.publish); evaluate.go does this for all consumers. report.go and explain.go describe the
+// result, and allocation_input.go has the same pools and offers for slices, before grants.
 //
 // # An example
 //

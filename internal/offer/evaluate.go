@@ -57,19 +57,6 @@ type Result struct {
 	evaluation *evaluation
 }
 
-const (
-	// MaxDeparted is the number of consumers kept that are no longer known, because they are still owed
-	// an explicit 0. If there are more, those that left last are kept.
-	MaxDeparted = 1024
-	// OwedFor is the time for which an explicit 0 is owed that no policy offers any longer: of a class
-	// that was withdrawn, and to a consumer that has departed. A reader of Liqo v0.x that is away for
-	// longer keeps what it has read.
-	OwedFor = 7 * 24 * time.Hour
-	// InheritedFor is the time for which a class that was withdrawn from the default offer is also
-	// withdrawn from consumers that become known: they may have read the default offer before.
-	InheritedFor = 10 * time.Minute
-)
-
 // Evaluate computes which policy decides for each consumer in each class, what it offers, and the
 // report of each policy. An entry that did not change keeps its identity from Input.Previous.
 func Evaluate(in Input) *Result {
@@ -95,7 +82,7 @@ func Evaluate(in Input) *Result {
 		o := e.outcomeOf(e.matcher.of(c.Consumer), old, &h)
 		r.Entries.add(c.ID, o.entry)
 		tallies.count(e.index, c.ID, o)
-		if !c.listed && h.none() {
+		if !c.listed && h.empty() {
 			tallies.countUnknown(e.index.naming[c.ID], c.ID)
 		}
 	}
@@ -132,15 +119,10 @@ func boundDeparted(all []Departed) []Departed {
 	return all
 }
 
-// elapsed reports whether a time in Unix seconds is this long ago.
-func (e *evaluation) elapsed(since int64, long time.Duration) bool {
-	return e.now-since >= int64(long/time.Second)
-}
-
 // owed reports whether a 0 is still owed since a time. If it is, owed schedules an evaluation for the
 // end of that time.
 func (e *evaluation) owed(since int64) bool {
-	if e.elapsed(since, OwedFor) {
+	if elapsed(e.now, since, OwedFor) {
 		return false
 	}
 	// A clock that was set back lets nothing wait for longer.
@@ -179,28 +161,21 @@ type evaluation struct {
 	granting []string
 	grants   map[string][]capacity.Row
 
-	// outcomes and verdicts are shared by consumers without holdings.
-	outcomes map[outcomeKey]*outcome
-	verdicts map[verdictKey]verdict
-	entries  map[entryKey]*Entry
-	// scratch and decided are reused.
-	scratch []Step
-	decided []*Offer
+	*memo
 }
 
 func newEvaluation(in Input) *evaluation {
 	e := &evaluation{
 		in: in, now: in.Now.Unix(), previous: in.Previous, index: newPolicyIndex(&in),
-		granting: slices.Sorted(maps.Keys(in.Grants)),
-		outcomes: map[outcomeKey]*outcome{}, verdicts: map[verdictKey]verdict{}, entries: map[entryKey]*Entry{},
+		granting: slices.Sorted(maps.Keys(in.Grants)), memo: newMemo(),
 	}
 	e.in.Previous = Offers{} // Results must not keep those before them.
 	if in.Previous.Default == nil {
-		e.previous, e.inherited = e.restore(in.Recorded)
+		e.previous, e.inherited = restoreOffers(in.Recorded, e.now)
 		e.recorded = recordedPolicies(in.Recorded)
 	} else {
 		e.inherited = in.Previous.Default.without(func(o *Offer) bool {
-			return o.Withdrawn() && e.elapsed(o.moved, InheritedFor)
+			return o.Withdrawn() && elapsed(e.now, o.moved, InheritedFor)
 		})
 	}
 	e.matcher = newMatcher(e.index)
@@ -227,8 +202,7 @@ func (e *evaluation) finish() {
 	for _, p := range e.plans {
 		p.sealed = true
 	}
-	e.previous, e.inherited, e.matcher, e.outcomes, e.verdicts = Offers{}, nil, nil, nil, nil
-	e.entries, e.scratch, e.decided = nil, nil, nil
+	e.previous, e.inherited, e.matcher, e.memo = Offers{}, nil, nil, nil
 }
 
 // first reports whether this is the first evaluation of a process.
@@ -257,7 +231,7 @@ type holding struct {
 	grants []capacity.Row
 }
 
-func (h *holding) none() bool { return h.use == nil && h.grants == nil }
+func (h *holding) empty() bool { return h.use == nil && h.grants == nil }
 
 func (h *holding) hasPods() bool { return h.use != nil }
 

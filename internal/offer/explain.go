@@ -66,11 +66,11 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 		x := Explained{Offer: o, evaluation: e, holding: h}
 		used := h.used()
 		if o.Withdrawn() {
-			x.Now = e.withdrawn(before{offer: o}, h)
+			x.Now = e.withdrawn(previousOffer{offer: o}, h)
 		} else {
 			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
 			x.plan = e.plans[m.winners[i].policy]
-			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override, m.winners[i].variant), h, before{offer: o})
+			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override, m.winners[i].variant), h, previousOffer{offer: o})
 			if x.plan.answers != nil {
 				if answered, ok := x.plan.answers.For(id); ok {
 					_, own := x.plan.answers.Of[id]
@@ -299,27 +299,11 @@ func (x Explainer) Candidates(id string) []Candidate {
 		return nil
 	}
 	var all []Candidate
-	consumer := e.consumer(id)
-	var winner *Policy
-	for i := range e.index.candidates(id) {
-		p := e.index.ordered[i]
-		if !p.Consumers.selects(consumer) {
-			continue
-		}
-		c := Candidate{Class: p.Class, Policy: p.Name}
-		if pool := e.plans[i].pool; pool != nil {
-			c.LeftOut = pool.Unusable
-		}
-		why := p.Consumers.whyFiltered(consumer)
-		switch {
-		case why != "":
-			c.Because, c.LeftOut = why, capacity.Unusable{}
-		case p.DryRun:
-			c.Because = "it is a dry run"
-		case winner == nil || winner.Class != p.Class:
-			winner, c.Decides = p, true
-		default:
-			c.Because = winner.whyBefore(p)
+	for s := range e.index.standings(e.consumer(id)) {
+		p := e.plans[s.policy]
+		c := Candidate{Class: p.Class, Policy: p.Name, Decides: s.because == "", Because: s.because}
+		if p.pool != nil && !s.filtered {
+			c.LeftOut = p.pool.Unusable
 		}
 		all = append(all, c)
 	}

@@ -7,15 +7,6 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// answersIn returns what the external source of the policy has answered, nil for another policy.
-func (p *Policy) answersIn(in *Input) *capacity.Answers {
-	if p.External == nil {
-		return nil
-	}
-	answers := in.External[p.Name]
-	return &answers
-}
-
 // AnsweredNames returns the resources, sorted, that external sources have answered with. A View must
 // include them, like the names of ResourceNames.
 func AnsweredNames(external map[string]capacity.Answers) []string {

@@ -287,6 +287,52 @@ func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
 
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
 
+// among returns the IDs of the consumers that the scope selects, sorted.
+func (s Scope) among(known []knownConsumer) []string {
+	var ids []string
+	for _, c := range known {
+		if s.Includes(c.Consumer) {
+			ids = append(ids, c.ID)
+		}
+	}
+	return ids
+}
+
+// standing is a policy that is for a consumer, or would be without filters of consumers, by its index.
+type standing struct {
+	policy   int
+	filtered bool
+	// because says why the policy does not decide, empty for the one of the class that does.
+	because string
+}
+
+// standings yields the standing of each policy for a consumer, in the order of the index.
+func (x *policyIndex) standings(c Consumer) iter.Seq[standing] {
+	return func(yield func(standing) bool) {
+		var winner *Policy
+		for i := range x.candidates(c.ID) {
+			p, s := x.ordered[i], standing{policy: i}
+			if !p.Consumers.selects(c) {
+				continue
+			}
+			why := p.Consumers.whyFiltered(c)
+			switch {
+			case why != "":
+				s.filtered, s.because = true, why
+			case p.DryRun:
+				s.because = "it is a dry run"
+			case winner == nil || winner.Class != p.Class:
+				winner = p
+			default:
+				s.because = winner.whyBefore(p)
+			}
+			if !yield(s) {
+				return
+			}
+		}
+	}
+}
+
 // whyBefore says why the policy decides before another one of its class.
 func (p *Policy) whyBefore(o *Policy) string {
 	switch {
@@ -297,4 +343,13 @@ func (p *Policy) whyBefore(o *Policy) string {
 	}
 	return fmt.Sprintf("policy %s has the same priority, %d, and the same age, and its name comes first",
 		p.Name, p.Priority)
+}
+
+// answersIn returns what the external source of the policy has answered, nil for another policy.
+func (p *Policy) answersIn(in *Input) *capacity.Answers {
+	if p.External == nil {
+		return nil
+	}
+	answers := in.External[p.Name]
+	return &answers
 }

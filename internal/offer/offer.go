@@ -4,8 +4,22 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"proffer.dev/proffer/internal/capacity"
+)
+
+const (
+	// MaxDeparted is the number of consumers kept that are no longer known, because they are still owed
+	// an explicit 0. If there are more, those that left last are kept.
+	MaxDeparted = 1024
+	// OwedFor is the time for which an explicit 0 is owed that no policy offers any longer: of a class
+	// that was withdrawn, and to a consumer that has departed. A reader of Liqo v0.x that is away for
+	// longer keeps what it has read.
+	OwedFor = 7 * 24 * time.Hour
+	// InheritedFor is the time for which a class that was withdrawn from the default offer is also
+	// withdrawn from consumers that become known: they may have read the default offer before.
+	InheritedFor = 10 * time.Minute
 )
 
 // Amount is an offered amount of one resource: cpu in milli, all else in whole units.
@@ -115,10 +129,10 @@ type Entries struct {
 }
 
 // EntriesOf returns the entries of a map from consumer ID to entry.
-func EntriesOf(byID map[string]*Entry) Entries {
+func EntriesOf(entries map[string]*Entry) Entries {
 	var e Entries
-	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		e.add(id, byID[id])
+	for _, id := range slices.Sorted(maps.Keys(entries)) {
+		e.add(id, entries[id])
 	}
 	return e
 }
@@ -245,3 +259,6 @@ func (r Record) Offer(version string) *Offer {
 	}
 	return o
 }
+
+// elapsed reports whether a time is this long ago. Both times are in Unix seconds.
+func elapsed(now, since int64, long time.Duration) bool { return now-since >= int64(long/time.Second) }

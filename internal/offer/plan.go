@@ -147,7 +147,7 @@ func (p *policyPlan) variant(key variantKey) *template {
 	}
 	var t template
 	if p.External != nil {
-		t = p.newTemplate(key.override, p.External.amountsOf(p.answers.Distinct[key.variant]), nil)
+		t = p.newTemplate(key.override, p.External.amountsIn(p.answers.Distinct[key.variant]), nil)
 	} else {
 		t = p.newTemplate(key.override, nil, p.pool.forGiver(p.givers[key.variant]))
 	}

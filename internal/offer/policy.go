@@ -141,8 +141,8 @@ type External struct {
 	Zero bool
 }
 
-// amountsOf returns the amounts that a policy makes of an answer.
-func (e *External) amountsOf(a capacity.Answer) capacity.Amounts {
+// amountsIn returns the amounts that a policy makes of an answer.
+func (e *External) amountsIn(a capacity.Answer) capacity.Amounts {
 	if !e.Zero || !a.Stale {
 		return a.Amounts
 	}

@@ -44,8 +44,8 @@ func newPool(nodes *Nodes, view *capacity.View, index int, levels capacity.Amoun
 			s.Counted = p.Allocatable[c]
 		}
 		s.Pool = s.present()
-		if level, ok := levels[name]; ok {
-			s.Pool = level
+		if given, ok := levels[name]; ok {
+			s.Pool = given
 		}
 		p.steps = append(p.steps, s)
 	}

@@ -35,7 +35,7 @@ type PreviousOffers struct {
 func (r *PreviousOffers) others() capacity.Amounts {
 	amounts := make(capacity.Amounts, len(r.Names))
 	for _, name := range r.Names {
-		amounts[name] = unknown
+		amounts[name] = unknownAmount
 		if r.Withdrawn != 0 {
 			amounts[name] = 0
 		}
@@ -47,13 +47,13 @@ func (r *PreviousOffers) others() capacity.Amounts {
 // never published as it is.
 const restoredPolicy = "\x00restored"
 
-// unknown is the amount in a restored offer of a resource that was offered in an unknown amount.
-const unknown = -1
+// unknownAmount is the amount in a restored offer of a resource that was offered in an unknown amount.
+const unknownAmount = -1
 
-// restore returns the offers that the records describe, and the entry of a known consumer that is not
+// restoreOffers returns the offers that the records describe, and the entry of a known consumer that is not
 // among them. If two records list the same class for a consumer, as happens right after one policy took
 // over from another, the larger of each amount counts.
-func (e *evaluation) restore(records []PreviousOffers) (before Offers, others *Entry) {
+func restoreOffers(records []PreviousOffers, now int64) (before Offers, others *Entry) {
 	records = slices.Clone(records)
 	slices.SortFunc(records, func(a, b PreviousOffers) int { return cmp.Compare(a.Policy, b.Policy) })
 	entries, anyone := map[string]*Entry{}, &Entry{}
@@ -71,7 +71,7 @@ func (e *evaluation) restore(records []PreviousOffers) (before Offers, others *E
 		if r.Anyone || !r.Complete && r.Withdrawn == 0 {
 			anyone.restore(r, amounts)
 		}
-		if !r.Complete || r.Anyone && !e.elapsed(r.Withdrawn, InheritedFor) {
+		if !r.Complete || r.Anyone && !elapsed(now, r.Withdrawn, InheritedFor) {
 			others.restore(r, amounts)
 		}
 		if r.Complete {
@@ -124,8 +124,8 @@ func recordedPolicies(records []PreviousOffers) map[string]bool {
 	return policies
 }
 
-// before is the previous offer to a consumer in one class.
-type before struct {
+// previousOffer is the previous offer to a consumer in one class.
+type previousOffer struct {
 	// offer is nil if there was none, or none is on record.
 	offer  *Offer
 	record record
@@ -146,12 +146,12 @@ const (
 // amount returns the previous offer of a resource. If the record is lost, the consumer must have been
 // offered what it uses now, which math.MaxInt64 stands for. If several classes may have held it, each
 // counts as just enough not to evict.
-func (b before) amount(resource string) int64 {
+func (b previousOffer) amount(resource string) int64 {
 	switch {
 	case b.offer == nil && b.record == complete:
 		return 0
 	case b.offer != nil:
-		if value, _ := b.offer.Amount(resource); value != unknown {
+		if value, _ := b.offer.Amount(resource); value != unknownAmount {
 			return value
 		}
 	}

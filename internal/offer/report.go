@@ -186,7 +186,7 @@ func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 	}
 	slices.SortFunc(r.Losses, func(a, b Loss) int { return strings.Compare(a.Policy, b.Policy) })
 	if p.answers != nil {
-		r.Problem, r.Answered, r.Scope = p.answers.Problem, len(p.answers.Of) > 0, e.scopeOf(p.Policy)
+		r.Problem, r.Answered, r.Scope = p.answers.Problem, len(p.answers.Of) > 0, p.Consumers.among(e.known)
 	}
 	if p.pool != nil {
 		r.Nodes, r.Unusable = p.pool.Nodes, p.pool.Unusable
@@ -227,31 +227,4 @@ func (p *policyPlan) outcome(shadowed bool, missing, exhausted neededSet) Outcom
 		return Exhausted
 	}
 	return Offering
-}
-
-// forNobody judges what the policy would offer a consumer that holds nothing and that no override
-// includes.
-func (p *policyPlan) forNobody() verdict {
-	variant := noVariant
-	if p.answers != nil {
-		if answered, ok := p.answers.For(""); ok {
-			variant = answered.Index
-		}
-	}
-	steps := slices.Clone(p.under(-1, variant).steps)
-	for i := range steps {
-		steps[i].work(p.Reclaim, 0, optionalAmount{})
-	}
-	return newVerdict(p, nil, steps, false)
-}
-
-// scopeOf returns the known consumers that a policy is for, sorted.
-func (e *evaluation) scopeOf(p *Policy) []string {
-	var ids []string
-	for _, c := range e.known {
-		if p.Consumers.Includes(c.Consumer) {
-			ids = append(ids, c.ID)
-		}
-	}
-	return ids
 }

@@ -30,24 +30,24 @@ const (
 // levels; each starts at what there is. It is not safe for concurrent use. A copy goes on by itself.
 type Stabilizer struct {
 	// pools is replaced and never changed, as is all that it holds.
-	pools map[string]levels
+	pools map[string]poolLevels
 }
 
-// levels holds the levels of one policy's pool, by resource.
-type levels struct {
-	version    string
-	byResource map[string]level
+// poolLevels holds the levels of one policy's pool, by resource.
+type poolLevels struct {
+	version   string
+	resources map[string]level
 }
 
 // StabilizerAt returns a Stabilizer with these levels, by policy and resource, whose pools have been at
 // their levels so far.
 func StabilizerAt(policies []Policy, given map[string]capacity.Amounts) Stabilizer {
-	s := Stabilizer{pools: map[string]levels{}}
+	s := Stabilizer{pools: map[string]poolLevels{}}
 	for i := range policies {
 		p := &policies[i]
-		l := levels{version: p.Version, byResource: map[string]level{}}
+		l := poolLevels{version: p.Version, resources: map[string]level{}}
 		for resource, amount := range given[p.Name] {
-			l.byResource[resource] = level{given: amount, there: amount}
+			l.resources[resource] = level{given: amount, there: amount}
 		}
 		s.pools[p.Name] = l
 	}
@@ -60,7 +60,7 @@ func StabilizerAt(policies []Policy, given map[string]capacity.Amounts) Stabiliz
 // never given out. Devices have no level. An edit of a policy resets its levels.
 func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 	before := s.pools
-	s.pools, in.Levels = map[string]levels{}, map[string]capacity.Amounts{}
+	s.pools, in.Levels = map[string]poolLevels{}, map[string]capacity.Amounts{}
 	_, pools := selectionsOf(in.Policies)
 	for i := range in.Policies {
 		p := &in.Policies[i]
@@ -69,22 +69,22 @@ func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 		}
 		was := before[p.Name]
 		if was.version != p.Version {
-			was = levels{}
+			was = poolLevels{}
 		}
-		next := levels{version: p.Version, byResource: map[string]level{}}
+		next := poolLevels{version: p.Version, resources: map[string]level{}}
 		s.pools[p.Name], in.Levels[p.Name] = next, capacity.Amounts{}
 		for _, step := range newPool(p.Nodes, &in.View, pools[p], nil).steps {
 			if capacity.InDevices(step.Resource) {
 				continue
 			}
-			l, known := was.byResource[step.Resource]
+			l, known := was.resources[step.Resource]
 			if !known {
 				l = level{given: step.Pool}
 			}
 			if wait := l.observe(now, step.Pool); wait > 0 && (again == 0 || wait < again) {
 				again = wait
 			}
-			next.byResource[step.Resource] = l
+			next.resources[step.Resource] = l
 			in.Levels[p.Name][step.Resource] = l.given
 		}
 	}
