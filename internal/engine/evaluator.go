@@ -1,12 +1,11 @@
 // Package engine decides when to evaluate and with what: it waits for the first state of every
-// source, merges events into evaluations, gathers the inputs, calls the core and publishes the
-// snapshot. Every replica evaluates and serves.
+// source, merges events into evaluations, gathers the inputs, lets package evaluation call the core, and
+// publishes the snapshot. Every replica evaluates and serves.
 package engine
 
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -14,6 +13,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/engine/evaluation"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -73,10 +73,8 @@ type Config struct {
 type Evaluator struct {
 	Config
 	metrics *timings
-	// stable keeps the levels of pools; delayed evaluates again when a level may change.
-	stable offer.Stabilizer
-	// answers keeps what external sources have answered.
-	answers offer.LastAnswers
+	state   evaluation.State
+	// delayed evaluates again when a level of a pool changes, or a 0 is no longer owed.
 	delayed *debounce.DelayedWake
 }
 
@@ -115,36 +113,27 @@ func (e *Evaluator) Start(ctx context.Context) error {
 // first is the time of the earliest of them. It is for one goroutine.
 func (e *Evaluator) Evaluate(first time.Time) {
 	start := time.Now()
-	policies, before := e.Policies.List(), e.Table.Current()
-	in := offer.Input{Policies: policies.Valid, Consumers: e.Consumers.List(), Now: start}
-	resources := policies.Resources
-	var last *offer.Result
-	if before == nil {
-		in.Recorded = e.Previous()
-		for _, p := range in.Recorded {
-			resources = withNames(resources, p.Names)
-		}
+	in := evaluation.Inputs{
+		Now: start, Policies: e.Policies.List(), Consumers: e.Consumers.List(), Ledger: e.Ledger,
+		Resources: e.Slices.Resources(nil), AnswersOf: e.answersOf,
+		Decide: func(terms func() *offer.AllocationInput) table.SliceDecisions { return e.Slices.Decide(start, terms) },
+	}
+	if before := e.Table.Current(); before != nil {
+		in.Previous = before.Offers
 	} else {
-		last = before.Result
+		in.Recorded = e.Previous()
 	}
-	e.answers.Update(&in, e.answersOf)
-	if len(in.External) > 0 {
-		resources = withNames(resources, offer.AnsweredNames(in.External))
-	}
-	in.View = e.Ledger.View(policies.Selections, e.Slices.Resources(resources)...)
-	if again := e.stable.Stabilize(start, &in); again > 0 {
-		e.delayed.After(again)
-	}
-	decided := e.Slices.Decide(start, func() *offer.AllocationInput { return offer.NewAllocationInput(in) })
-	in.Grants = decided.Granted()
-	result := offer.Evaluate(in.After(last))
-	if result.Again > 0 {
-		e.delayed.After(result.Again)
+	out := e.state.Step(in)
+	for _, again := range []time.Duration{out.LevelsAgain, out.Again} {
+		if again > 0 {
+			e.delayed.After(again)
+		}
 	}
 	e.metrics.evaluation.Observe(time.Since(start).Seconds())
 
 	next := table.Snapshot{
-		Result: result, Input: in, Policies: policies.All, Slices: decided, Levels: e.stable, Time: start,
+		Result: out.Result, Input: out.Input, Policies: in.Policies.All, Slices: out.Slices, Levels: e.state.Levels,
+		Time: start,
 	}
 	if e.Peers != nil {
 		next.Peers = e.Peers()
@@ -155,7 +144,7 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	for _, published := range e.Published {
 		published(snapshot)
 	}
-	e.Log.V(1).Info("Published offers", "policies", len(policies.Valid), "consumers", result.Entries.Len())
+	e.Log.V(1).Info("Published offers", "policies", len(in.Policies.Valid), "consumers", out.Entries.Len())
 }
 
 // answersOf returns what a monitor has answered so far.
@@ -164,14 +153,6 @@ func (e *Evaluator) answersOf(m capacity.Monitor) capacity.Answers {
 		return capacity.Answers{Problem: "this program does not ask it"}
 	}
 	return e.Answers(m)
-}
-
-// withNames returns the resources with more names, sorted. A ledger that is asked once for a name
-// reports it for as long as a consumer's pods request it.
-func withNames(resources, names []string) []string {
-	all := slices.Concat(resources, names)
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // timings are the measurements that the evaluator takes.

@@ -2,10 +2,10 @@
 // granted once everything that follows from the change has happened. It is pure: the world is a value,
 // and the time is counted forward, not awaited.
 //
-// A rehearsal runs the code that the operator runs, in the same order: a capacity.Ledger, the policies
-// as table.NewPolicyList lists them, offer.Stabilizer for the levels of pools,
-// table.SliceDecisions.DryRun for the slices, and offer.Evaluate after the offers before. It does so
-// until nothing changes, and moves its clock to when the next level would change.
+// A rehearsal runs the code that the operator runs, in the same order: evaluation.State.Step is one
+// evaluation of both. It takes the policies as table.NewPolicyList lists them, and lets
+// table.SliceDecisions.DryRun decide on the slices. It does so until nothing changes, and moves its clock
+// to when the next level would change.
 //
 // # An example
 //

@@ -157,3 +157,24 @@ func TestPodsOfADrainedNodeHoldNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestAGrantOfWhatNoNodeListsStaysWhilePodsRequestIt(t *testing.T) {
+	l := capacity.NewLedger()
+	l.SetNode(capacity.Node{Name: "n", State: capacity.Ready, Allocatable: capacity.Amounts{capacity.CPU: 10_000}})
+	l.SetPod(capacity.Pod{Key: "p", Node: "n", Consumer: "rome", Requests: capacity.Amounts{capacity.CPU: 1000, "example.com/fpga": 2}})
+	granted := capacity.Amounts{capacity.CPU: 1000, "example.com/fpga": 2}
+	gold := func(version string, cpu int64) table.Policy {
+		return table.Policy{Name: "gold", Parsed: &offer.Policy{
+			Name: "gold", Version: version, Class: "gold", Fixed: capacity.Amounts{capacity.CPU: cpu},
+		}}
+	}
+	w := &World{Now: time.Unix(1000, 0), Policies: []table.Policy{gold("1", 4000)}, Content: l.Copy()}
+	w.Slices = Requests{{Namespace: "ns", Name: "s", UID: "s", Slice: grant.Slice{
+		Key: "ns/s", Consumer: "rome", Class: "gold", Request: granted, Granted: granted, GrantedBy: "gold", GrantedIn: "gold",
+	}}}
+	for s := range Rehearse(w, &Change{Apply: []table.Policy{gold("2", 5000)}}, never).With.Slices.All {
+		if diff := cmp.Diff(granted, s.After()); diff != "" {
+			t.Errorf("%s: %s", s.Because(), diff)
+		}
+	}
+}

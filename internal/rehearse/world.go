@@ -1,12 +1,14 @@
 package rehearse
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/engine/evaluation"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -21,8 +23,6 @@ type World struct {
 	Consumers []offer.Consumer
 	// Offers holds the published offers. The zero value is for a world without a past.
 	Offers offer.Offers
-	// Recorded holds the records of an earlier process, for a world without Offers.
-	Recorded []offer.PreviousOffers
 	// Slices are the decisions on ResourceSlices, nil for none.
 	Slices table.SliceDecisions
 	// Levels holds the levels of the pools.
@@ -150,45 +150,47 @@ type Rested struct {
 // rest evaluates until nothing changes, or ended reports true: the result is nil then.
 func (w *World) rest(l *capacity.Ledger, policies []table.Policy, ended func() bool) *Rested {
 	r := &Rested{Policies: slices.Clone(policies)}
-	previous, levels, now, answers := w.Offers, w.Levels, w.Now, offer.LastAnswersAt(w.External)
-	list := table.NewPolicyList(r.Policies)
-	resources := slices.Concat(list.Resources, w.Resources, offer.AnsweredNames(w.External))
-	slices.Sort(resources)
-	resources = slices.Compact(resources)
+	state := evaluation.State{Levels: w.Levels, Answers: offer.LastAnswersAt(w.External)}
+	in := evaluation.Inputs{
+		Now: w.Now, Policies: table.NewPolicyList(r.Policies), Consumers: w.Consumers, Ledger: l,
+		Previous: w.Offers, Resources: w.resources(), AnswersOf: w.answersOf, Ended: ended,
+	}
+	if w.Slices != nil {
+		in.Decide = w.Slices.DryRun
+	}
 	for range maxRounds {
-		if ended() {
+		r.Result, r.Slices = nil, nil // They hold much memory.
+		out := state.Step(in)
+		if out == nil {
 			return nil
 		}
-		in := offer.Input{
-			Policies: list.Valid, Consumers: w.Consumers, View: l.View(list.Selections, resources...), Previous: previous,
-			Now: now,
-		}
-		if previous.Default == nil {
-			in.Recorded = w.Recorded
-		}
-		again := levels.Stabilize(now, &in)
-		answers.Update(&in, w.answersOf)
-		r.Result, r.Slices = nil, nil // They hold much memory.
-		if w.Slices != nil {
-			r.Slices = w.Slices.DryRun(func() *offer.AllocationInput { return offer.NewAllocationInput(in) })
-			in.Grants = r.Slices.Granted()
-			if ended() {
-				return nil
-			}
-		}
-		r.Result, r.View = offer.Evaluate(in), in.View
-		same := sameOffers(previous, r.Offers)
-		r.levels, r.time = levels, now
-		previous, now = r.Offers, now.Add(again)
+		r.Result, r.Slices, r.View = out.Result, out.Slices, out.Input.View
+		r.levels, r.time = state.Levels, in.Now
+		same := sameOffers(in.Previous, r.Offers)
+		in.Previous, in.Now = r.Offers, in.Now.Add(out.LevelsAgain)
 		if remember(r.Policies, r.Reports) {
-			list, same = table.NewPolicyList(r.Policies), false
+			in.Policies, same = table.NewPolicyList(r.Policies), false
 		}
-		if same && again == 0 {
+		if same && out.LevelsAgain == 0 {
 			return r
 		}
 	}
 	r.Restless = true
 	return r
+}
+
+// resources returns the resources that an evaluation needs columns for, besides those of policies.
+func (w *World) resources() []string {
+	all := slices.Concat(w.Resources, offer.AnsweredNames(w.External))
+	if w.Slices == nil {
+		return all
+	}
+	for _, consumers := range w.Slices.Granted() {
+		for _, granted := range consumers {
+			all = slices.AppendSeq(all, maps.Keys(granted))
+		}
+	}
+	return all
 }
 
 // remember adds to each policy what it turned out to offer, as the operator does after each

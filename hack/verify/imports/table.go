@@ -137,7 +137,8 @@ var table = []rule{
 		never: kubernetes, tests: []string{"internal/engine", "internal/debounce"}, why: edge,
 	},
 	{
-		place: "internal/rehearse", may: append([]string{"api/v1alpha1", "internal/table"}, core...),
+		place: "internal/rehearse",
+		may:   append([]string{"api/v1alpha1", "internal/table", "internal/engine/evaluation"}, core...),
 		never: arithmetic, noClock: true, why: pure,
 	},
 	{
@@ -148,6 +149,10 @@ var table = []rule{
 	{
 		place: "internal/table", may: append([]string{"api/v1alpha1"}, core...),
 		never: append([]string{"google.golang.org/grpc"}, kubernetes...), why: "the table holds plain values of the core",
+	},
+	{
+		place: "internal/engine/evaluation", may: append([]string{"internal/table"}, core...),
+		never: arithmetic, noClock: true, why: pure,
 	},
 	{
 		place: "internal/engine", may: append([]string{"internal/table", "internal/debounce"}, core...),
