@@ -2,6 +2,7 @@ package table
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -46,7 +47,7 @@ func (s *Snapshot) Excesses() []Excess {
 	var all []Excess
 	for of, i := range at {
 		e := granted[i]
-		if e.Amounts = s.beyond(of.consumer, of.creator, e.Amounts); len(e.Amounts) > 0 {
+		if e.Amounts = Beyond(e.Amounts, s.usedBy(of.consumer, of.creator)); len(e.Amounts) > 0 {
 			all = append(all, e)
 		}
 	}
@@ -56,15 +57,25 @@ func (s *Snapshot) Excesses() []Excess {
 	return all
 }
 
-// beyond returns what the pods of a creator request beyond these amounts. Liqo counts no pods, so a
-// grant without pods limits none.
-func (s *Snapshot) beyond(consumer, creator string, granted capacity.Amounts) capacity.Amounts {
+// usedBy yields what the pods of a creator request.
+func (s *Snapshot) usedBy(consumer, creator string) iter.Seq2[string, int64] {
+	return func(yield func(string, int64) bool) {
+		used := s.Input.View.Used.Of(consumer).By(creator)
+		for i, name := range s.Input.View.Columns {
+			if !yield(name, used.At(i)) {
+				return
+			}
+		}
+	}
+}
+
+// Beyond returns what is used beyond a grant. Liqo counts no pods, so a grant without pods limits none.
+func Beyond(granted capacity.Amounts, used iter.Seq2[string, int64]) capacity.Amounts {
 	excess := capacity.Amounts{}
-	used := s.Input.View.Used.Of(consumer).By(creator)
-	for i, name := range s.Input.View.Columns {
-		amount, limited := granted[name]
-		if more := used.At(i) - amount; more > 0 && (limited || name != capacity.Pods) {
-			excess[name] = more
+	for name, amount := range used {
+		of, limited := granted[name]
+		if amount > of && (limited || name != capacity.Pods) {
+			excess[name] = amount - of
 		}
 	}
 	return excess

@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/source/nodes"
+	"proffer.dev/proffer/internal/table"
 )
 
 const checkGrants = "grants"
@@ -112,16 +113,12 @@ func usesOf(grants []v1alpha1.Grant, pods []corev1.Pod) []*sliceUse {
 	})
 }
 
-// excess lists the resources of which the pods request more than was granted, "" for none. Liqo
-// counts no pods, so a Grant without pods limits none.
+// excess lists the resources of which the pods request more than was granted, "" for none.
 func (u *sliceUse) excess() string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(u.used)) {
-		granted, limited := u.granted[name]
-		if u.used[name] > granted && (limited || name != capacity.Pods) {
-			used, of := capacity.Canonical(name, u.used[name]), capacity.Canonical(name, granted)
-			all = append(all, fmt.Sprintf("%s %s of %s", name, used, of))
-		}
+	for _, name := range slices.Sorted(maps.Keys(table.Beyond(u.granted, maps.All(u.used)))) {
+		used, of := capacity.Canonical(name, u.used[name]), capacity.Canonical(name, u.granted[name])
+		all = append(all, fmt.Sprintf("%s %s of %s", name, used, of))
 	}
 	return strings.Join(all, ", ")
 }
