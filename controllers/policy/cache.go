@@ -6,24 +6,18 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/table"
 )
 
-// Filters adds filters to a policy that was parsed from the object.
-type Filters interface {
-	AddTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy)
-}
-
 // Cache keeps the ResourcePolicies, each parsed once per edit. It is safe for concurrent use.
 type Cache struct {
-	filters Filters
+	filters policy.Filters
 
 	mu     sync.Mutex
 	byName map[string]*cachedPolicy
@@ -40,7 +34,7 @@ type cachedPolicy struct {
 }
 
 // NewCache returns an empty Cache. The filters, nil for none, are added to each policy.
-func NewCache(filters Filters) *Cache {
+func NewCache(filters policy.Filters) *Cache {
 	return &Cache{filters: filters, byName: map[string]*cachedPolicy{}}
 }
 
@@ -52,9 +46,9 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 	known := c.byName[object.Name]
 	if known != nil && known.UID == string(object.UID) && known.Generation == object.Generation {
 		known.version = object.ResourceVersion
-		return c.addOffered(known, offeredNames(object))
+		return c.addOffered(known, policy.OfferedNames(object))
 	}
-	next := &cachedPolicy{version: object.ResourceVersion, Policy: Of(object, c.filters)}
+	next := &cachedPolicy{version: object.ResourceVersion, Policy: policy.Of(object, c.filters)}
 	if known != nil && known.UID == string(object.UID) {
 		next.Offered, _ = table.AddNames(known.Offered, next.Offered, v1alpha1.MaxOfferedResources)
 		next.past = known.past
@@ -63,66 +57,6 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 	}
 	c.byName[object.Name], c.listed = next, nil
 	return true
-}
-
-// Of parses a policy and adds the filters, nil for none. It knows what the status says that the policy
-// has offered.
-func Of(object *v1alpha1.ResourcePolicy, filters Filters) table.Policy {
-	parsed, misspelt, errs := Parse(object)
-	deleting := object.DeletionTimestamp != nil
-	if deleting {
-		parsed, misspelt, errs = nil, nil, nil
-	}
-	if parsed != nil && filters != nil {
-		filters.AddTo(object, parsed)
-	}
-	p := table.Policy{
-		Name: object.Name, UID: string(object.UID), Generation: object.Generation, Deleting: deleting,
-		Object: stripped(object), Source: string(sourceOf(object)),
-		Parsed: parsed, Misspelt: texts(misspelt), Problems: texts(errs),
-	}
-	p.Offered, _ = table.AddNames(nil, offeredNames(object), v1alpha1.MaxOfferedResources)
-	return p
-}
-
-// stripped returns a policy with its spec, and of its metadata what Parse reads.
-func stripped(object *v1alpha1.ResourcePolicy) *v1alpha1.ResourcePolicy {
-	return &v1alpha1.ResourcePolicy{
-		TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ResourcePolicy"},
-		ObjectMeta: metav1.ObjectMeta{
-			Name: object.Name, UID: object.UID, Generation: object.Generation, CreationTimestamp: object.CreationTimestamp,
-			DeletionTimestamp: object.DeletionTimestamp,
-		},
-		Spec: object.Spec,
-	}
-}
-
-func texts(errs field.ErrorList) []string {
-	var out []string
-	for _, err := range errs {
-		out = append(out, err.Error())
-	}
-	return out
-}
-
-func sourceOf(object *v1alpha1.ResourcePolicy) v1alpha1.Source {
-	switch {
-	case object.Spec.Offer.Nodes != nil:
-		return v1alpha1.SourceNodes
-	case object.Spec.Offer.External != nil:
-		return v1alpha1.SourceExternal
-	case object.Spec.Offer.Peers != nil:
-		return v1alpha1.SourcePeers
-	}
-	return v1alpha1.SourceFixed
-}
-
-func offeredNames(object *v1alpha1.ResourcePolicy) []string {
-	names := make([]string, len(object.Status.OfferedResources))
-	for i, name := range object.Status.OfferedResources {
-		names[i] = string(name)
-	}
-	return names
 }
 
 // Remove forgets the policy of this name, and reports whether it was known.
@@ -156,7 +90,7 @@ func (c *Cache) List() *table.PolicyList {
 		for _, name := range slices.Sorted(maps.Keys(c.byName)) {
 			all = append(all, c.byName[name].Policy)
 		}
-		boundFilters(all)
+		policy.BoundFilters(all)
 		c.listed = table.NewPolicyList(all)
 	}
 	return c.listed
@@ -191,7 +125,7 @@ func pastOf(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) *offer.Previo
 	past := &offer.PreviousOffers{
 		Policy: object.Name, Class: status.Class,
 		Offers:   make(map[string]capacity.Amounts, len(status.Offers)),
-		Complete: int(*status.Consumers) == len(status.Offers), Names: offeredNames(object),
+		Complete: int(*status.Consumers) == len(status.Offers), Names: policy.OfferedNames(object),
 	}
 	if len(past.Names) == v1alpha1.MaxOfferedResources {
 		// The status may have no room for all names, and losing one of these two evicts pods.

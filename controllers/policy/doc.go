@@ -1,3 +1,3 @@
-// Package policy follows the ResourcePolicies: it parses each into plain values once per edit, and
-// writes their statuses from the published snapshots.
+// Package policy follows the ResourcePolicies: it keeps the parsed value of each, and writes their statuses
+// from the published snapshots.
 package policy

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	corev1 "k8s.io/api/core/v1"
@@ -11,6 +12,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -111,4 +113,32 @@ func (w *eventWriter) forget(uid types.UID) { delete(w.reported, uid) }
 // without returns the names that are not among the known ones.
 func without(names, known []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(known, name) })
+}
+
+// withinGrantsOf returns the condition WithinGrants: whether pods request more than was granted.
+func withinGrantsOf(excesses []table.Excess) metav1.Condition {
+	c := metav1.Condition{
+		Type: v1alpha1.ConditionWithinGrants, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWithin,
+		Message: "The pods of each ResourceSlice request no more than it was granted.",
+	}
+	if len(excesses) > 0 {
+		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonExceeded
+		c.Message = kube.Shorten(exceeded(excesses), kube.MaxMessage)
+	}
+	return c
+}
+
+// exceeded lists what pods request beyond their grants, such as "mine of rome: cpu 2 more".
+func exceeded(excesses []table.Excess) string {
+	var all []string
+	for _, e := range excesses {
+		var amounts []string
+		for _, name := range slices.Sorted(maps.Keys(e.Amounts)) {
+			amounts = append(amounts, fmt.Sprintf("%s %s more", name, capacity.Canonical(name, e.Amounts[name])))
+		}
+		all = append(all, fmt.Sprintf("%s of %s (%s)", e.Slice, e.Consumer, kube.First(amounts)))
+	}
+	return fmt.Sprintf("Pods request more than their ResourceSlices were granted: %s. "+
+		"Either a grant was lowered and its pods are about to be evicted, or Liqo's Quota does not count all that "+
+		"they request: see the component slice-pod-guard.", kube.First(all))
 }

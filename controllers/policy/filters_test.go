@@ -9,6 +9,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/policy"
 )
 
 // filtered is a policy with a filter, created this many seconds after others.
@@ -22,7 +23,7 @@ func filtered(name, filter string, after int64) *v1alpha1.ResourcePolicy {
 
 func TestTooManyFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 	c := NewCache(nil)
-	for i := range maxFilters {
+	for i := range policy.MaxFilters {
 		c.Set(filtered(fmt.Sprintf("p-%03d", i), fmt.Sprintf("node.name != 'n%d'", i), int64(i)))
 	}
 	c.Set(filtered("a-new-one", "node.name == 'a'", 1000))

@@ -7,12 +7,12 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/table"
 )
@@ -26,7 +26,7 @@ type finding struct {
 	// present holds the consumers' grants in the class of a dry run, by ID.
 	present map[string]capacity.Amounts
 	// dryRun is set for a dry run.
-	dryRun *dryRun
+	dryRun *policy.DryRun
 	// excesses are the slices of the policy whose pods request more than was granted.
 	excesses []table.Excess
 }
@@ -40,34 +40,9 @@ func find(s *table.Snapshot, p table.Policy) finding {
 	}
 	f.explainer = s.Explainer()
 	if p.Parsed.DryRun {
-		f.dryRun, f.present = activate(s, p.Name), s.Input.Grants[p.Parsed.Class]
+		f.dryRun, f.present = policy.Activate(s, p.Name), s.Input.Grants[p.Parsed.Class]
 	}
 	return f
-}
-
-// An Effect is the effect of a policy. For a dry run, the report and the grants are the ones that would
-// hold if it were active.
-type Effect struct {
-	// Report is nil for an invalid policy.
-	Report  *offer.Report
-	Granted table.PolicyGrants
-	// Conditions holds the conditions of the status, without generations and times.
-	Conditions []metav1.Condition
-}
-
-// EffectOf returns what a policy does in a snapshot.
-func EffectOf(s *table.Snapshot, p table.Policy) Effect {
-	f := find(s, p)
-	e := Effect{Report: f.report, Granted: f.granted, Conditions: conditionsOf(p, f)}
-	if f.dryRun != nil {
-		e.Report, e.Granted = f.dryRun.report, f.dryRun.granted
-	}
-	return e
-}
-
-// conditionsOf returns the conditions Ready and InForce.
-func conditionsOf(p table.Policy, f finding) []metav1.Condition {
-	return []metav1.Condition{withNameProblems(readyOf(p, f), p, f.report), inForceOf(p, f.report)}
 }
 
 // statusOf returns the whole status of a policy. The status before matters only for the time of the
@@ -79,7 +54,7 @@ func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v
 		Source:             v1alpha1.Source(p.Source),
 		OfferedResources:   offeredResources(p, f.report, before),
 	}
-	conditions := conditionsOf(p, f)
+	conditions := policy.ConditionsOf(p, f.report, f.dryRun)
 	ready, inForce := conditions[0], conditions[1]
 	ready.ObservedGeneration, inForce.ObservedGeneration = p.Generation, p.Generation
 	if p.Parsed != nil {
@@ -108,7 +83,7 @@ func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v
 func fillStatus(s *v1alpha1.ResourcePolicyStatus, p table.Policy, f finding) {
 	report, granted, explainer := f.report, f.granted, f.explainer
 	if f.dryRun != nil {
-		report, granted, explainer = f.dryRun.report, f.dryRun.granted, f.dryRun.explainer
+		report, granted, explainer = f.dryRun.Report, f.dryRun.Granted, f.dryRun.Explainer
 	}
 	s.Class = p.Parsed.Class
 	s.Consumers = new(int32(report.Count))
@@ -241,18 +216,4 @@ func unrecorded(p table.Policy, report *offer.Report, recorded []v1alpha1.Resour
 	}
 	return slices.ContainsFunc(p.Offered, missing) ||
 		report != nil && report.Outcome != offer.DryRun && slices.ContainsFunc(report.Offered, missing)
-}
-
-func people(n int) string {
-	if n == 1 {
-		return "1 consumer"
-	}
-	return fmt.Sprintf("%d consumers", n)
-}
-
-func are(n int) string {
-	if n == 1 {
-		return "1 consumer is"
-	}
-	return people(n) + " are"
 }

@@ -3,7 +3,6 @@ package policy
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
@@ -19,89 +17,6 @@ import (
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/internal/table"
 )
-
-func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
-	valid := table.Policy{Generation: 3, Parsed: &offer.Policy{}}
-	for _, tc := range []struct {
-		policy table.Policy
-		report *offer.Report
-		reason string
-		says   []string
-	}{
-		{valid, &offer.Report{Count: 2}, v1alpha1.ReasonOffering, []string{"what 2 consumers are offered"}},
-		{valid, &offer.Report{Count: 1}, v1alpha1.ReasonOffering, []string{"what 1 consumer is offered"}},
-		{valid, &offer.Report{}, v1alpha1.ReasonOffering, []string{"No consumer is known yet"}},
-		{valid, &offer.Report{Outcome: offer.DryRun}, v1alpha1.ReasonDryRun, []string{"not published"}},
-		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b")}, v1alpha1.ReasonShadowed,
-			[]string{"a for oslo, rome; b for oslo, rome.", "spec.priority"}},
-		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b", "c", "d", "e", "f", "g")},
-			v1alpha1.ReasonShadowed, []string{"e for oslo, rome; and 2 more policies"}},
-		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector"}},
-		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete,
-			[]string{"memory, pods", "spec.offer"}},
-		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted,
-			[]string{"Nothing is left of cpu"}},
-		{valid, &offer.Report{Count: 1, Unknown: []string{"roma"}}, v1alpha1.ReasonOffering,
-			[]string{"what 1 consumer is offered. Unknown: roma."}},
-		{table.Policy{Generation: 3, Problems: texts(field.ErrorList{
-			field.Invalid(field.NewPath("spec", "class"), "default", "write another"),
-			field.Required(field.NewPath("spec", "offer"), "write one"),
-		})}, nil, v1alpha1.ReasonInvalid, []string{"spec.class", "write another", "spec.offer", "write one"}},
-		{table.Policy{Deleting: true}, nil, v1alpha1.ReasonTerminating, []string{"being deleted", "finalizer"}},
-	} {
-		got := readyOf(tc.policy, finding{report: tc.report})
-		wantStatus := metav1.ConditionTrue
-		if slices.Contains([]string{
-			v1alpha1.ReasonTerminating, v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete,
-		}, tc.reason) {
-			wantStatus = metav1.ConditionFalse
-		}
-		if got.Reason != tc.reason || got.Status != wantStatus || got.Type != v1alpha1.ConditionReady {
-			t.Errorf("%s: got %+v", tc.reason, got)
-		}
-		for _, words := range tc.says {
-			if !strings.Contains(got.Message, words) {
-				t.Errorf("%s: message %q does not contain %q", tc.reason, got.Message, words)
-			}
-		}
-	}
-}
-
-// losses returns a loss of the consumers oslo and rome to each of these policies.
-func losses(to ...string) []offer.Loss {
-	var all []offer.Loss
-	for _, policy := range to {
-		all = append(all, offer.Loss{Policy: policy, Count: 2, Consumers: []string{"oslo", "rome"}})
-	}
-	return all
-}
-
-func TestInForceSaysWhetherThePolicyDecidesAndWhichOnesDecideInstead(t *testing.T) {
-	valid := table.Policy{Generation: 3, Parsed: &offer.Policy{}}
-	more := losses("a")
-	more[0].Count = 9
-	for _, tc := range []struct {
-		policy table.Policy
-		report *offer.Report
-		want   string
-	}{
-		{valid, &offer.Report{Count: 2}, "True Deciding: The policy decides for all of its consumers."},
-		{valid, &offer.Report{Outcome: offer.NoNodes}, "True Deciding: The policy decides for all of its consumers."},
-		{valid, &offer.Report{Count: 2, Losses: more},
-			"True PartlyShadowed: Other policies decide for some of its consumers: a for oslo, rome and 7 more."},
-		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a")},
-			"False Shadowed: Other policies decide for each of its consumers: a for oslo, rome."},
-		{valid, &offer.Report{Outcome: offer.DryRun},
-			"False DryRun: spec.mode is DryRun: other policies decide as if this one did not exist."},
-		{table.Policy{}, nil, "False Invalid: The policy is ignored: see the condition Ready."},
-	} {
-		c := inForceOf(tc.policy, tc.report)
-		got := fmt.Sprintf("%s %s: %s", c.Status, c.Reason, c.Message)
-		if got != tc.want || c.Type != v1alpha1.ConditionInForce {
-			t.Errorf("got %s %s, want %s", c.Type, got, tc.want)
-		}
-	}
-}
 
 func TestStatusShowsEverythingInTheReport(t *testing.T) {
 	p := table.Policy{

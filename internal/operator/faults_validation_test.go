@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 

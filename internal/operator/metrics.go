@@ -7,9 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/table"
 )
 

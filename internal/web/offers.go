@@ -7,9 +7,9 @@ import (
 	"slices"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/rehearse/world"
 	"proffer.dev/proffer/internal/table"
 )

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/policy"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/internal/policy"
 )
 
 // Options choose what Convert does. The zero value is for a Deployment with one plugin.

@@ -8,9 +8,9 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/rehearse/world"
 )
 

@@ -129,12 +129,23 @@ var table = []rule{
 		never: slices.DeleteFunc(slices.Clone(world), isContext), noClock: true, why: edge,
 	},
 	{
+		place: "internal/policy", may: append([]string{
+			"api", "internal/table", "internal/quantity", "internal/selection", "internal/filter", "internal/kube",
+		}, core...),
+		never: []string{"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, noClock: true,
+		why: edge,
+	},
+	{
+		place: "internal/toggle", may: []string{"api"}, never: []string{"github.com/liqotech/liqo"},
+		why: "it writes for callers of the HTTP API, and knows nothing of the table",
+	},
+	{
 		place: "internal/rehearse/world", may: append([]string{
-			"api", "controllers/policy", "internal/rehearse", "internal/table", "internal/quantity", "internal/source/nodes",
+			"api", "internal/policy", "internal/rehearse", "internal/table", "internal/quantity", "internal/source/nodes",
 			"internal/kube/jsonstream",
 			"internal/visible",
 		}, core...),
-		never: kubernetes, tests: []string{"internal/engine", "internal/debounce"}, why: edge,
+		never: kubernetes, tests: []string{"internal/engine", "internal/debounce", "controllers/policy"}, why: edge,
 	},
 	{
 		place: "internal/rehearse",
@@ -206,15 +217,11 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "controllers/policy", "internal/source/consumers", "internal/toggle",
+			"api", "internal/policy", "internal/source/consumers", "internal/toggle",
 			"internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer", "internal/plugins/filters", "internal/visible",
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,
-	},
-	{
-		place: "internal/toggle", may: []string{"api"}, never: []string{"github.com/liqotech/liqo"},
-		why: "it changes what callers disable, and knows nothing of how providers are chosen",
 	},
 	{
 		place: "internal/metasync",
@@ -222,7 +229,7 @@ var table = []rule{
 		never: noClient,
 		tests: []string{"internal/dbtest", "internal/capacity"}, why: read,
 	},
-	{place: "controllers/policy", may: perKind, why: kind},
+	{place: "controllers/policy", may: append([]string{"internal/policy"}, perKind...), why: kind},
 	{place: "controllers/slice", may: perKind, why: kind},
 	{place: "controllers/classlist", may: perKind, why: kind},
 	{place: "controllers/placement", may: perKind, why: kind},

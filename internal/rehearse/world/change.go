@@ -14,8 +14,8 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/kube/jsonstream"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/table"

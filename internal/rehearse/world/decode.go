@@ -12,11 +12,11 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/table"
 )

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/table"
 )

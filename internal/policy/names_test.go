@@ -112,8 +112,7 @@ func TestTheConditionListsResourceNamesWithoutEffect(t *testing.T) {
 			"The policy offers none of nvidia.com/gpus, though it limits it: check the spelling of the name."},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := statusOf(tc.p, finding{report: &tc.report}, v1alpha1.ResourcePolicyStatus{})
-			c := s.Conditions[0]
+			c := ConditionsOf(tc.p, &tc.report, nil)[0]
 			if c.Reason != tc.reason || (c.Status == metav1.ConditionTrue) != (tc.reason == v1alpha1.ReasonOffering) ||
 				!strings.Contains(c.Message, tc.want) {
 				t.Errorf("got %+v, want %s with %q", c, tc.reason, tc.want)

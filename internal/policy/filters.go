@@ -11,13 +11,13 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// maxFilters bounds the different filters in CEL of all policies. The operator remembers what each says of
+// MaxFilters bounds the different filters in CEL of all policies. The operator remembers what each says of
 // each node and consumer, and asks each about all of them when it starts.
-const maxFilters = 256
+const MaxFilters = 256
 
-// boundFilters invalidates policies whose filters, together with the filters of older policies, exceed
-// maxFilters. A dry run must not affect others, so it comes after them.
-func boundFilters(all []table.Policy) {
+// BoundFilters invalidates policies whose filters, together with the filters of older policies, exceed
+// MaxFilters. A dry run must not affect others, so it comes after them.
+func BoundFilters(all []table.Policy) {
 	oldest := make([]*table.Policy, len(all))
 	for i := range all {
 		oldest[i] = &all[i]
@@ -32,10 +32,10 @@ func boundFilters(all []table.Policy) {
 			continue
 		}
 		added := slices.DeleteFunc(filtersOf(&p.Object.Spec), func(text string) bool { _, is := known[text]; return is })
-		if len(known)+len(added) > maxFilters {
+		if len(known)+len(added) > MaxFilters {
 			p.Parsed, p.Problems = nil, []string{field.Forbidden(field.NewPath("spec"), fmt.Sprintf(
 				"this policy and older ones have more than %d different filters: write a filter that another policy has, "+
-					"or a selector", maxFilters)).Error()}
+					"or a selector", MaxFilters)).Error()}
 			continue
 		}
 		for _, text := range added {

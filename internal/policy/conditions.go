@@ -2,8 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,16 +13,46 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
+// An Effect is the effect of a policy. For a dry run, the report and the grants are the ones that would
+// hold if it were active.
+type Effect struct {
+	// Report is nil for an invalid policy.
+	Report  *offer.Report
+	Granted table.PolicyGrants
+	// Conditions holds the conditions of the status, without generations and times.
+	Conditions []metav1.Condition
+}
+
+// EffectOf returns what a policy does in a snapshot.
+func EffectOf(s *table.Snapshot, p table.Policy) Effect {
+	e := Effect{Report: s.Reports[p.Name], Granted: s.Granted(p.Name)}
+	var active *DryRun
+	if e.Report != nil && p.Parsed.DryRun {
+		active = Activate(s, p.Name)
+	}
+	e.Conditions = ConditionsOf(p, e.Report, active)
+	if active != nil {
+		e.Report, e.Granted = active.Report, active.Granted
+	}
+	return e
+}
+
+// ConditionsOf returns the conditions Ready and InForce, without generations and times. The report is nil
+// for a policy that takes no part, and active for one that is no dry run.
+func ConditionsOf(p table.Policy, report *offer.Report, active *DryRun) []metav1.Condition {
+	return []metav1.Condition{withNameProblems(readyOf(p, report, active), p, report), inForceOf(p, report)}
+}
+
 // readyOf returns the condition Ready: in one word whether something is wrong with a policy, and in
 // a sentence what to do about it.
-func readyOf(p table.Policy, f finding) metav1.Condition {
-	reason := Reason(p, f.report)
-	message := readyMessage(reason, p, f.report)
-	if reason == v1alpha1.ReasonDryRun && f.dryRun != nil {
-		message = f.dryRun.message(p)
+func readyOf(p table.Policy, report *offer.Report, active *DryRun) metav1.Condition {
+	reason := Reason(p, report)
+	message := readyMessage(reason, p, report)
+	if reason == v1alpha1.ReasonDryRun && active != nil {
+		message = active.message(p)
 	}
-	if f.report != nil && len(f.report.Unknown) > 0 {
-		message += fmt.Sprintf(" Unknown: %s. No Liqo object has such a cluster ID.", kube.First(f.report.Unknown))
+	if report != nil && len(report.Unknown) > 0 {
+		message += fmt.Sprintf(" Unknown: %s. No Liqo object has such a cluster ID.", kube.First(report.Unknown))
 	}
 	return metav1.Condition{
 		Type: v1alpha1.ConditionReady, Status: readyStatus(reason), Reason: reason,
@@ -35,7 +63,7 @@ func readyOf(p table.Policy, f finding) metav1.Condition {
 // Ready returns the reason and the message of the condition Ready. The report is nil for an invalid
 // policy.
 func Ready(p table.Policy, report *offer.Report) (reason, message string) {
-	c := withNameProblems(readyOf(p, finding{report: report}), p, report)
+	c := ConditionsOf(p, report, nil)[0]
 	return c.Reason, c.Message
 }
 
@@ -103,17 +131,17 @@ func unavailableMessage(source *offer.External, report *offer.Report) string {
 }
 
 // message describes what activating the policy would do.
-func (r *dryRun) message(p table.Policy) string {
-	reason := Reason(p, r.report)
+func (r *DryRun) message(p table.Policy) string {
+	reason := Reason(p, r.Report)
 	text := fmt.Sprintf("Evaluated for %s but not published: set spec.mode to Active to put the policy in force. ",
-		people(r.report.Count))
-	if len(r.others) > 0 {
-		text += fmt.Sprintf("It would also change other offers to %s. ", kube.First(r.others))
+		people(r.Report.Count))
+	if len(r.Others) > 0 {
+		text += fmt.Sprintf("It would also change other offers to %s. ", kube.First(r.Others))
 	}
 	if reason == v1alpha1.ReasonOffering {
 		return strings.TrimSpace(text)
 	}
-	return fmt.Sprintf("%sIt would be %s. %s", text, reason, readyMessage(reason, p, r.report))
+	return fmt.Sprintf("%sIt would be %s. %s", text, reason, readyMessage(reason, p, r.Report))
 }
 
 // inForceOf returns the condition InForce: whether the policy decides for any consumer.
@@ -137,34 +165,6 @@ func inForceOf(p table.Policy, report *offer.Report) metav1.Condition {
 	}
 	c.Message = kube.Shorten(c.Message, kube.MaxMessage)
 	return c
-}
-
-// withinGrantsOf returns the condition WithinGrants: whether pods request more than was granted.
-func withinGrantsOf(excesses []table.Excess) metav1.Condition {
-	c := metav1.Condition{
-		Type: v1alpha1.ConditionWithinGrants, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonWithin,
-		Message: "The pods of each ResourceSlice request no more than it was granted.",
-	}
-	if len(excesses) > 0 {
-		c.Status, c.Reason = metav1.ConditionFalse, v1alpha1.ReasonExceeded
-		c.Message = kube.Shorten(exceeded(excesses), kube.MaxMessage)
-	}
-	return c
-}
-
-// exceeded lists what pods request beyond their grants, such as "mine of rome: cpu 2 more".
-func exceeded(excesses []table.Excess) string {
-	var all []string
-	for _, e := range excesses {
-		var amounts []string
-		for _, name := range slices.Sorted(maps.Keys(e.Amounts)) {
-			amounts = append(amounts, fmt.Sprintf("%s %s more", name, capacity.Canonical(name, e.Amounts[name])))
-		}
-		all = append(all, fmt.Sprintf("%s of %s (%s)", e.Slice, e.Consumer, kube.First(amounts)))
-	}
-	return fmt.Sprintf("Pods request more than their ResourceSlices were granted: %s. "+
-		"Either a grant was lowered and its pods are about to be evicted, or Liqo's Quota does not count all that "+
-		"they request: see the component slice-pod-guard.", kube.First(all))
 }
 
 // Reason returns the reason of the condition Ready. The report is nil for a policy that takes no part.
@@ -221,4 +221,18 @@ func unusable(nodes capacity.Unusable) string {
 		names = append(names, fmt.Sprintf("%s (%s)", n.Name, n.Why))
 	}
 	return kube.FirstOf(names, nodes.Count)
+}
+
+func people(n int) string {
+	if n == 1 {
+		return "1 consumer"
+	}
+	return fmt.Sprintf("%d consumers", n)
+}
+
+func are(n int) string {
+	if n == 1 {
+		return "1 consumer is"
+	}
+	return people(n) + " are"
 }

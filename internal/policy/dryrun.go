@@ -7,19 +7,19 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// dryRun is the outcome of activating the policy, after everything is reclaimed and granted that
+// DryRun is the outcome of activating the policy, after everything is reclaimed and granted that
 // follows from it.
-type dryRun struct {
-	report    *offer.Report
-	granted   table.PolicyGrants
-	explainer offer.Explainer
-	// others are the consumers, by ID, whose offers from other policies would change.
-	others []string
+type DryRun struct {
+	Report    *offer.Report
+	Granted   table.PolicyGrants
+	Explainer offer.Explainer
+	// Others are the consumers, by ID, whose offers from other policies would change.
+	Others []string
 }
 
-// activate evaluates the snapshot's input with the dry run of this name in force. It changes
+// Activate evaluates the snapshot's input with the dry run of this name in force. It changes
 // nothing.
-func activate(s *table.Snapshot, name string) *dryRun {
+func Activate(s *table.Snapshot, name string) *DryRun {
 	in := s.Input
 	in.Policies = slices.Clone(in.Policies)
 	for i := range in.Policies {
@@ -27,16 +27,16 @@ func activate(s *table.Snapshot, name string) *dryRun {
 			in.Policies[i].DryRun = false
 		}
 	}
-	r := &dryRun{}
+	r := &DryRun{}
 	if s.Slices != nil {
 		decided := s.Slices.DryRun(func() *offer.AllocationInput { return offer.NewAllocationInput(in) })
-		in.Grants, r.granted = decided.Granted(), decided.Under(name)
+		in.Grants, r.Granted = decided.Granted(), decided.Under(name)
 	}
 	result := offer.Evaluate(in.After(s.Result))
-	r.report, r.explainer = result.Reports[name], result.Explainer()
+	r.Report, r.Explainer = result.Reports[name], result.Explainer()
 	for id, entry := range result.Entries.All {
 		if changesElsewhere(name, s.Entries.Of(id), entry) {
-			r.others = append(r.others, id)
+			r.Others = append(r.Others, id)
 		}
 	}
 	return r
