@@ -1,5 +1,5 @@
-// Package config embeds the manifests that kubectl proffer check compares a cluster with, so that
-// the tool and the manifests are always of one version.
+// Package config embeds the manifests that kubectl proffer check compares a cluster with, and whose bounds a
+// rehearsal applies, so that the programs and the manifests are always of one version.
 package config
 
 import "embed"
@@ -11,3 +11,8 @@ import "embed"
 //go:embed components/served-classes components/slice-pod-guard components/provider-guard
 //go:embed components/catalog components/orchestrator
 var Files embed.FS
+
+// ResourcePolicies is the CRD of ResourcePolicies. A program that needs no other manifest has no other.
+//
+//go:embed crd/bases/proffer.dev_resourcepolicies.yaml
+var ResourcePolicies string

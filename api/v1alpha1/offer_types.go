@@ -98,7 +98,7 @@ type Nodes struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	Filter string `json:"filter,omitempty"`
+	Filter string `json:"filter,omitempty" text:"node filter"`
 
 	// Count defines which capacity of the nodes counts. Free (default): what this cluster's own pods
 	// leave free. Allocatable: everything allocatable, including what is in use.
@@ -190,7 +190,7 @@ type External struct {
 	// +required
 	// +kubebuilder:validation:MaxLength=259
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="an address is a host and a port: write it as in liqo-fixed-resources-plugin.liqo:6001, 10.0.0.7:6001 or [fd00::7]:6001"
-	Address string `json:"address"`
+	Address string `json:"address" text:"host"`
 
 	// Form is the form of the protocol that the monitor serves: Pools (default), of Liqo v0.9 and
 	// v0.10, or Flat, of Liqo v0.6 to v0.8. A monitor cannot tell them apart, and neither can Proffer.

@@ -94,7 +94,7 @@ type ResourcePolicySpec struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="Liqo answers the class default itself: choose another name, or leave class out for the unnamed pool"
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a class is a DNS-1123 label: write lower-case letters, digits and hyphens, with a letter or digit first and last, such as gold"
-	Class string `json:"class,omitempty"`
+	Class string `json:"class,omitempty" text:"class"`
 
 	// Priority decides between policies of one class that apply to the same consumer: the highest
 	// wins. With equal priority the oldest policy wins, then the first by name. Default: 0.
@@ -188,7 +188,7 @@ type Consumers struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	Filter string `json:"filter,omitempty"`
+	Filter string `json:"filter,omitempty" text:"consumer filter"`
 }
 
 // Override replaces parts of the offer for some consumers.

@@ -55,7 +55,7 @@ type Slices struct {
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
-	Filter string `json:"filter,omitempty"`
+	Filter string `json:"filter,omitempty" text:"slice filter"`
 
 	// FilterMessage is what the answer to a request that is refused says to the consumer: write what it can
 	// ask for. Default: a sentence that names the policy.

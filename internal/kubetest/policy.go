@@ -1,6 +1,9 @@
 package kubetest
 
 import (
+	"reflect"
+	"slices"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -14,6 +17,15 @@ func Quantities(pairs ...string) v1alpha1.Quantities {
 		out[name] = v1alpha1.Quantity{Quantity: q}
 	}
 	return out
+}
+
+// SpecWith returns a pointer to a struct with the fields of a ResourcePolicySpec and one more, of this value
+// and tag.
+func SpecWith(value any, tag reflect.StructTag) any {
+	fields := []reflect.StructField{{Name: "Added", Type: reflect.TypeOf(value), Tag: tag}}
+	v := reflect.New(reflect.StructOf(slices.AppendSeq(fields, reflect.TypeFor[v1alpha1.ResourcePolicySpec]().Fields())))
+	v.Elem().Field(0).Set(reflect.ValueOf(value))
+	return v.Interface()
 }
 
 // Policy returns a policy that offers all capacity of all nodes, with a threshold of 0. The

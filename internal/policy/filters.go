@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -56,23 +57,12 @@ func dryRuns(p *table.Policy) int {
 // whatever their text.
 func filtersOf(spec *v1alpha1.ResourcePolicySpec) []string {
 	var all []string
-	add := func(of, text string) {
-		if text != "" {
-			all = append(all, of+text)
+	Visit(spec, func(at any, text string) bool {
+		if filter, plain := at.(*string); plain && *filter != "" && strings.HasSuffix(text, "filter") {
+			all = append(all, text+" "+*filter)
 		}
-	}
-	if nodes := spec.Offer.Nodes; nodes != nil {
-		add("node ", nodes.Filter)
-	}
-	if spec.Slices != nil {
-		add("slice ", spec.Slices.Filter)
-	}
-	if spec.Consumers != nil {
-		add("consumer ", spec.Consumers.Filter)
-	}
-	for i := range spec.Overrides {
-		add("consumer ", spec.Overrides[i].Consumers.Filter)
-	}
+		return true
+	})
 	slices.SortFunc(all, cmp.Compare)
 	return slices.Compact(all)
 }

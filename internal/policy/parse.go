@@ -44,11 +44,11 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 		Created:          p.CreationTimestamp.Unix(),
 		Class:            parse.class(s.Class, path.Child("class")),
 		Priority:         s.Priority,
-		DryRun:           parse.dryRun(s.Mode, path.Child("mode")),
+		DryRun:           modes.parse(&parse, s.Mode, path.Child("mode")),
 		Max:              parse.amounts(s.Offer.Max, path.Child("offer", "max")),
 		Resources:        parse.resources(s.Offer.Resources, path.Child("offer", "resources")),
 		ThresholdPercent: parse.threshold(s.UpdateThresholdPercent, path.Child("updateThresholdPercent")),
-		Reclaim:          parse.reclaim(s.Reclaim, path.Child("reclaim")),
+		Reclaim:          reclaims.parse(&parse, s.Reclaim, path.Child("reclaim")),
 		Slices:           parse.slices(s, path.Child("slices")),
 		Catalog:          parse.catalog(s, path.Child("catalog")),
 	}
@@ -91,24 +91,40 @@ func (p *parser) class(class string, path *field.Path) string {
 	return class
 }
 
-func (p *parser) dryRun(m v1alpha1.Mode, path *field.Path) bool {
-	if m != "" && m != v1alpha1.ModeActive && m != v1alpha1.ModeDryRun {
-		p.invalid(path, m, "write Active or DryRun")
-	}
-	return m == v1alpha1.ModeDryRun
+// words are the words of an enumeration. The default has the zero value.
+type words[W ~string, V any] struct {
+	values map[W]V
+	write  string
 }
 
-func (p *parser) reclaim(r v1alpha1.Reclaim, path *field.Path) offer.Reclaim {
-	switch r {
-	case "", v1alpha1.ReclaimUnused:
-	case v1alpha1.ReclaimEvict:
-		return offer.Evict
-	case v1alpha1.ReclaimRetain:
-		return offer.Retain
-	default:
-		p.invalid(path, r, "write Unused, Evict or Retain")
+var (
+	modes = words[v1alpha1.Mode, bool]{
+		map[v1alpha1.Mode]bool{v1alpha1.ModeActive: false, v1alpha1.ModeDryRun: true}, "write Active or DryRun",
 	}
-	return offer.Unused
+	reclaims = words[v1alpha1.Reclaim, offer.Reclaim]{map[v1alpha1.Reclaim]offer.Reclaim{
+		v1alpha1.ReclaimUnused: offer.Unused, v1alpha1.ReclaimEvict: offer.Evict, v1alpha1.ReclaimRetain: offer.Retain,
+	}, "write Unused, Evict or Retain"}
+	counts = words[v1alpha1.NodeCount, offer.Count]{map[v1alpha1.NodeCount]offer.Count{
+		v1alpha1.NodeCountFree: offer.Free, v1alpha1.NodeCountAllocatable: offer.Allocatable,
+	}, "write Free or Allocatable"}
+	excesses = words[v1alpha1.OnExcess, bool]{
+		map[v1alpha1.OnExcess]bool{v1alpha1.OnExcessCap: false, v1alpha1.OnExcessDeny: true}, "write Cap or Deny",
+	}
+	forms = words[v1alpha1.ExternalForm, bool]{
+		map[v1alpha1.ExternalForm]bool{v1alpha1.ExternalFormPools: false, v1alpha1.ExternalFormFlat: true},
+		"write Pools or Flat",
+	}
+	failures = words[v1alpha1.OnFailure, bool]{
+		map[v1alpha1.OnFailure]bool{v1alpha1.OnFailureKeep: false, v1alpha1.OnFailureZero: true}, "write Keep or Zero",
+	}
+)
+
+func (of words[W, V]) parse(p *parser, word W, path *field.Path) V {
+	value, known := of.values[word]
+	if word != "" && !known {
+		p.invalid(path, word, of.write)
+	}
+	return value
 }
 
 func (p *parser) threshold(t *int32, path *field.Path) int64 {
@@ -123,18 +139,11 @@ func (p *parser) threshold(t *int32, path *field.Path) int64 {
 
 func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 	var scope offer.Scope
-	if len(c.ClusterIDs) > 0 {
-		if c.Selector != nil {
-			p.errs = append(p.errs, field.Forbidden(path.Child("selector"), "write clusterIDs or selector, not both"))
+	for _, id := range p.clusterIDs(c.ClusterIDs, c.Selector, "consumer", path) {
+		if scope.IDs == nil {
+			scope.IDs = make(map[string]struct{}, len(c.ClusterIDs))
 		}
-		scope.IDs = make(map[string]struct{}, len(c.ClusterIDs))
-		for i, id := range c.ClusterIDs {
-			if id == "" {
-				p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i),
-					"write the ID that Liqo knows the consumer by"))
-			}
-			scope.IDs[string(id)] = struct{}{}
-		}
+		scope.IDs[id] = struct{}{}
 	}
 	scope.Selector = p.selector(c.Selector, path.Child("selector"))
 	if c.Filter != "" {
@@ -146,6 +155,23 @@ func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 		}
 	}
 	return scope
+}
+
+// clusterIDs parses the IDs of what is selected, beside a selector.
+func (p *parser) clusterIDs(
+	ids []v1alpha1.ClusterID, s *metav1.LabelSelector, of string, path *field.Path,
+) (out []string) {
+	if len(ids) > 0 && s != nil {
+		p.errs = append(p.errs, field.Forbidden(path.Child("selector"), "write clusterIDs or selector, not both"))
+	}
+	for i, id := range ids {
+		if id == "" {
+			p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i),
+				"write the ID that Liqo knows the "+of+" by"))
+		}
+		out = append(out, string(id))
+	}
+	return out
 }
 
 // filter adds the mistake in an expression.
@@ -214,7 +240,7 @@ func (p *parser) share(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
 
 // nodes parses which nodes of this cluster's own are in a pool.
 func (p *parser) nodes(out *offer.Nodes, n *v1alpha1.Nodes, path *field.Path) {
-	out.Count = p.count(n.Count, path.Child("count"))
+	out.Count = counts.parse(p, n.Count, path.Child("count"))
 	out.Selection = capacity.Selection{
 		Selector: p.selector(n.Selector, path.Child("selector")), Tolerations: selection.Tolerations(n.Tolerations),
 	}
@@ -241,17 +267,6 @@ func (p *parser) selector(s *metav1.LabelSelector, path *field.Path) capacity.Se
 		p.invalid(path, metav1.FormatLabelSelector(s), err.Error())
 	}
 	return selection.Of(selector)
-}
-
-func (p *parser) count(c v1alpha1.NodeCount, path *field.Path) offer.Count {
-	switch c {
-	case "", v1alpha1.NodeCountFree:
-	case v1alpha1.NodeCountAllocatable:
-		return offer.Allocatable
-	default:
-		p.invalid(path, c, "write Free or Allocatable")
-	}
-	return offer.Free
 }
 
 func (p *parser) toleration(t corev1.Toleration, path *field.Path) {

@@ -28,13 +28,9 @@ func (p *parser) external(e *v1alpha1.External, class string, path *field.Path) 
 	out := &offer.External{Monitor: capacity.Monitor{
 		Address: p.address(e.Address, path.Child("address")), Timeout: defaultTimeoutSeconds * time.Second,
 	}}
-	switch e.Form {
-	case "", v1alpha1.ExternalFormPools:
+	out.Flat = forms.parse(p, e.Form, path.Child("form"))
+	if !out.Flat { // Without pools there is none to choose by the class.
 		out.Class = class
-	case v1alpha1.ExternalFormFlat:
-		out.Flat = true // Without pools there is none to choose by the class.
-	default:
-		p.invalid(path.Child("form"), e.Form, "write Pools or Flat")
 	}
 	if t := e.TimeoutSeconds; t != nil {
 		if *t < 1 || *t > maxTimeoutSeconds {
@@ -42,13 +38,7 @@ func (p *parser) external(e *v1alpha1.External, class string, path *field.Path) 
 		}
 		out.Timeout = time.Duration(*t) * time.Second
 	}
-	switch e.OnFailure {
-	case "", v1alpha1.OnFailureKeep:
-	case v1alpha1.OnFailureZero:
-		out.Zero = true
-	default:
-		p.invalid(path.Child("onFailure"), e.OnFailure, "write Keep or Zero")
-	}
+	out.Zero = failures.parse(p, e.OnFailure, path.Child("onFailure"))
 	if e.TLS != nil {
 		out.CABundle, out.ServerName = p.externalTLS(e.TLS, path.Child("tls"))
 	}

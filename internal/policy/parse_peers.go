@@ -21,21 +21,9 @@ const (
 
 // peers parses which virtual nodes are in a pool.
 func (p *parser) peers(out *offer.Nodes, peers *v1alpha1.Peers, path *field.Path) {
-	out.Count = p.count(peers.Count, path.Child("count"))
-	of := &capacity.Peers{Depth: defaultDepth}
-	if len(peers.ClusterIDs) > 0 {
-		if peers.Selector != nil {
-			p.errs = append(p.errs, field.Forbidden(path.Child("selector"), "write clusterIDs or selector, not both"))
-		}
-		for i, id := range peers.ClusterIDs {
-			if id == "" {
-				p.errs = append(p.errs, field.Required(path.Child("clusterIDs").Index(i),
-					"write the ID that Liqo knows the cluster by"))
-			}
-			of.IDs = append(of.IDs, string(id))
-		}
-		slices.Sort(of.IDs)
-	}
+	out.Count = counts.parse(p, peers.Count, path.Child("count"))
+	of := &capacity.Peers{Depth: defaultDepth, IDs: p.clusterIDs(peers.ClusterIDs, peers.Selector, "cluster", path)}
+	slices.Sort(of.IDs)
 	if d := peers.Depth; d != nil {
 		if *d < 1 || *d > maxDepth {
 			p.invalid(path.Child("depth"), *d, "write 1 to 8")

@@ -32,13 +32,7 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 		p.errs = append(p.errs, field.Forbidden(path,
 			"slices answers the ResourceSlices of a class: set class, or leave slices out"))
 	}
-	switch s.OnExcess {
-	case "", v1alpha1.OnExcessCap:
-	case v1alpha1.OnExcessDeny:
-		out.DenyExcess = true
-	default:
-		p.invalid(path.Child("onExcess"), s.OnExcess, "write Cap or Deny")
-	}
+	out.DenyExcess = excesses.parse(p, s.OnExcess, path.Child("onExcess"))
 	if s.Filter != "" {
 		f, err := filter.Slices(s.Filter)
 		if err != nil {

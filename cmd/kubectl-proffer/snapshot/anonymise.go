@@ -7,17 +7,20 @@ import (
 	"io"
 	"maps"
 	"net"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube/jsonstream"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/visible"
 )
 
@@ -28,6 +31,12 @@ import (
 //
 // Names are numbered as they come, so names that decide between equals may order differently.
 func Anonymise(out io.Writer, in io.Reader) error {
+	// What visible.JSON escapes stays escaped.
+	encoder := jsontext.NewEncoder(out, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true))
+	return newAnonymiser().world(encoder, jsonstream.NewUnbounded(in))
+}
+
+func newAnonymiser() *anonymiser {
 	a := &anonymiser{
 		consumers: numbering("consumer-"), nodes: numbering("node-"), namespaces: numbering("namespace-"),
 		slices: numbering("slice-"), uids: numbering("uid-"), creators: numbering("creator-"), values: numbering("value-"),
@@ -39,9 +48,7 @@ func Anonymise(out io.Writer, in io.Reader) error {
 		of.known[""] = ""
 	}
 	a.classes.known[liqoClass] = liqoClass
-	// What visible.JSON escapes stays escaped.
-	encoder := jsontext.NewEncoder(out, jsontext.AllowDuplicateNames(true), jsontext.PreserveRawStrings(true))
-	return a.world(encoder, jsonstream.NewUnbounded(in))
+	return a
 }
 
 // names are the replacements of one kind of name.
@@ -178,16 +185,13 @@ func withoutNames(problem string) string {
 	return "it is unavailable"
 }
 
-// external replaces the host of an external source, and leaves out what names it too.
-func (a *anonymiser) external(e *v1alpha1.External) {
-	if e == nil {
-		return
-	}
-	host, port, err := net.SplitHostPort(e.Address)
+// address replaces the host of an address.
+func (a *anonymiser) address(address string) string {
+	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		host, port = e.Address, "1"
+		host, port = address, "1"
 	}
-	e.Address, e.TLS = net.JoinHostPort(a.hosts.numbered(host), port), nil
+	return net.JoinHostPort(a.hosts.numbered(host), port)
 }
 
 func (a *anonymiser) offer(o *rest.WorldOffer) {
@@ -246,59 +250,50 @@ func (a *anonymiser) policy(p *v1alpha1.ResourcePolicy) {
 		status.Conditions = append(status.Conditions, c)
 	}
 	p.Status = status
-	a.classes.known[p.Spec.Class] = p.Spec.Class
-	if p.Spec.Consumers != nil {
-		a.selected(p.Spec.Consumers)
-	}
-	for i := range p.Spec.Overrides {
-		a.selected(&p.Spec.Overrides[i].Consumers)
-	}
-	if nodes := p.Spec.Offer.Nodes; nodes != nil {
-		a.selector(nodes.Selector)
-		nodes.Filter = "" // An expression may hold any name.
-		for i := range nodes.Tolerations {
-			nodes.Tolerations[i].Value = a.values.numbered(nodes.Tolerations[i].Value)
-		}
-	}
-	if peers := p.Spec.Offer.Peers; peers != nil {
-		a.selector(peers.Selector)
-		for i, id := range peers.ClusterIDs {
-			peers.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.numbered(string(id)))
-		}
-	}
-	a.external(p.Spec.Offer.External)
-	if p.Spec.Slices != nil {
-		labels(a.values, p.Spec.Slices.NodeLabels)
-		labels(a.values, p.Spec.Slices.NodeSelector)
-		p.Spec.Slices.Filter, p.Spec.Slices.FilterMessage = "", ""
-	}
-	// It is written for consumers to recognize the provider, and decides nothing.
-	p.Spec.Catalog = nil
+	policy.Visit(&p.Spec, a.value)
 }
 
-func (a *anonymiser) selected(c *v1alpha1.Consumers) {
-	for i, id := range c.ClusterIDs {
-		c.ClusterIDs[i] = v1alpha1.ClusterID(a.consumers.numbered(string(id)))
-	}
-	a.selector(c.Selector)
-	c.Filter = ""
-}
-
-func (a *anonymiser) selector(s *metav1.LabelSelector) {
-	if s == nil {
-		return
-	}
-	labels(a.values, s.MatchLabels)
-	for i := range s.MatchExpressions {
-		for k, value := range s.MatchExpressions[i].Values {
-			s.MatchExpressions[i].Values[k] = a.values.numbered(value)
+// value replaces or clears a value of a policy's spec, unless its type is one that names nobody.
+func (a *anonymiser) value(at any, text string) (into bool) {
+	switch at := at.(type) {
+	case *v1alpha1.ClusterID:
+		*at = v1alpha1.ClusterID(a.consumers.numbered(string(*at)))
+	case *v1alpha1.LabelValue:
+		*at = v1alpha1.LabelValue(a.values.numbered(string(*at)))
+	case *metav1.LabelSelector:
+		labels(a.values, at.MatchLabels)
+		for i := range at.MatchExpressions {
+			for k, value := range at.MatchExpressions[i].Values {
+				at.MatchExpressions[i].Values[k] = a.values.numbered(value)
+			}
+		}
+		return false
+	case *corev1.Toleration:
+		at.Value = a.values.numbered(at.Value)
+		return false
+	case **v1alpha1.ExternalTLS:
+		*at = nil
+	case **v1alpha1.Catalog: // It is written for consumers to recognize the provider, and decides nothing.
+		*at = nil
+	case *v1alpha1.Mode, *v1alpha1.Reclaim, *v1alpha1.NodeCount, *v1alpha1.ExternalForm, *v1alpha1.OnFailure,
+		*v1alpha1.OnExcess, *v1alpha1.ResourceName, *corev1.ResourceName, *v1alpha1.ClassName:
+	default: // An expression, prose, or whatever a new field may hold.
+		switch v := reflect.ValueOf(at).Elem(); {
+		case v.Kind() != reflect.String:
+		case text == "class":
+			a.classes.known[v.String()] = v.String()
+		case text == "host":
+			v.SetString(a.address(v.String()))
+		default:
+			v.SetString("")
 		}
 	}
+	return true
 }
 
 // labels replaces values in the order of keys, so that the same snapshot has the same replacements.
-func labels[V ~string](values *names, of map[string]V) {
+func labels(values *names, of map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		of[key] = V(values.numbered(string(of[key])))
+		of[key] = values.numbered(of[key])
 	}
 }

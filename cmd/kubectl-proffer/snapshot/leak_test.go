@@ -15,8 +15,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/config"
+	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/test"
 )
 
@@ -112,6 +117,75 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 	`)
 	if diff := cmp.Diff(want, slices.Compact(got)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+// Whoever adds a field to policies need not know that snapshots are anonymised.
+func TestAFieldThatIsAddedToPoliciesIsAnonymised(t *testing.T) {
+	type word string
+	for _, tc := range []struct {
+		added any
+		tag   reflect.StructTag
+	}{
+		{"secret", ""},
+		{"secret", `text:"node filter"`},
+		{"secret:1", `text:"host"`},
+		{word("secret"), ""},
+		{[]string{"secret"}, ""},
+		{map[string]string{"key": "secret"}, ""},
+		{&struct{ Inner []word }{[]word{"secret"}}, ""},
+		{v1alpha1.Labels{"key": "secret"}, ""},
+		{&metav1.LabelSelector{MatchLabels: map[string]string{"key": "secret"}}, ""},
+		{[]v1alpha1.ClusterID{"secret"}, ""},
+		{&v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"secret"}, Filter: "secret"}, ""},
+	} {
+		spec := kubetest.SpecWith(tc.added, tc.tag)
+		policy.Visit(spec, newAnonymiser().value)
+		text, err := json.Marshal(spec)
+		test.Must(t, err)
+		if strings.Contains(string(text), "secret") {
+			t.Errorf("a %T tagged %s stays: %s", tc.added, tc.tag, text)
+		}
+	}
+}
+
+// words returns the part of a value of this schema that holds words of the API, nil for none.
+func words(schema map[string]any) any {
+	if enum, ok := schema["enum"].([]any); ok {
+		return enum[len(enum)-1]
+	}
+	properties, _ := schema["properties"].(map[string]any)
+	out := map[string]any{}
+	for name, of := range properties {
+		if word := words(of.(map[string]any)); word != nil {
+			out[name] = word
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
+}
+
+// A word that is left out has its default, with which an evaluation may have another outcome.
+func TestTheWordsOfPoliciesStay(t *testing.T) {
+	var crd struct {
+		Spec struct {
+			Versions []struct{ Schema map[string]any }
+		}
+	}
+	test.Must(t, yaml.Unmarshal([]byte(config.ResourcePolicies), &crd))
+	schema := crd.Spec.Versions[0].Schema["openAPIV3Schema"].(map[string]any)["properties"].(map[string]any)["spec"].(map[string]any)
+	written, err := json.Marshal(words(schema))
+	test.Must(t, err)
+	var before v1alpha1.ResourcePolicySpec
+	test.Must(t, json.Unmarshal(written, &before))
+	before.Catalog = nil
+	after := before.DeepCopy()
+	policy.Visit(after, newAnonymiser().value)
+	after.Offer.External.Address = ""
+	if diff := cmp.Diff(&before, after); diff != "" || before.Offer.Peers.Count == "" {
+		t.Errorf("%s\n-before +after:\n%s", written, diff)
 	}
 }
 

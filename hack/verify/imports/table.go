@@ -130,7 +130,7 @@ var table = []rule{
 	},
 	{
 		place: "internal/policy", may: append([]string{
-			"api", "internal/table", "internal/quantity", "internal/selection", "internal/filter", "internal/kube",
+			"api", "config", "internal/table", "internal/quantity", "internal/selection", "internal/filter", "internal/kube",
 		}, core...),
 		never: []string{"github.com/liqotech/liqo", "k8s.io/client-go", "sigs.k8s.io/controller-runtime"}, noClock: true,
 		why: edge,

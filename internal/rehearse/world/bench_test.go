@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -341,8 +343,8 @@ func TestAChangeBeyondItsBoundsIsRefused(t *testing.T) {
 		{"there are 4097 cluster IDs in all policies: write at most 4096", func(c *rest.Change) {
 			c.Apply[1].Spec.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"more"}}
 		}},
-		{"apply[1]: a cluster ID has 64 characters: write at most 63", func(c *rest.Change) {
-			c.Apply[1].Spec.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{v1alpha1.ClusterID(strings.Repeat("a", 64))}}
+		{"apply[1]: spec.overrides[0].consumers.clusterIDs[0] has 64 characters: write at most 63", func(c *rest.Change) {
+			c.Apply[1].Spec.Overrides[0].Consumers.ClusterIDs[0] = v1alpha1.ClusterID(strings.Repeat("a", 64))
 		}},
 		{"there are 4097 labels, expressions, values and tolerations in the selectors", func(c *rest.Change) {
 			n := c.Apply[31].Spec.Offer.Nodes
@@ -358,11 +360,14 @@ func TestAChangeBeyondItsBoundsIsRefused(t *testing.T) {
 			c.Apply[2].Spec.Offer.Resources = []v1alpha1.ResourceName{"example.com/more"}
 			c.Apply[3].Spec.Overrides[4].Offer.Max = kubetest.Quantities("example.com/other", "1")
 		}},
-		{"apply[2]: there are 33 names in offer.resources: write at most 32", func(c *rest.Change) {
-			c.Apply[2].Spec.Offer.Resources = make([]v1alpha1.ResourceName, 33)
+		{"apply[2]: spec.offer.resources has 65 elements: write at most 64", func(c *rest.Change) {
+			c.Apply[2].Spec.Offer.Resources = slices.Repeat([]v1alpha1.ResourceName{"cpu"}, 65)
 		}},
-		{"apply[2]: there are 65 names of classes in a list: write at most 64", func(c *rest.Change) {
+		{"apply[2]: spec.slices.ingressClasses has 65 elements: write at most 64", func(c *rest.Change) {
 			c.Apply[2].Spec.Slices = &v1alpha1.Slices{IngressClasses: make([]v1alpha1.ClassName, 65)}
+		}},
+		{"apply[2]: spec.slices.filterMessage has 257 characters: write at most 256", func(c *rest.Change) {
+			c.Apply[2].Spec.Slices = &v1alpha1.Slices{FilterMessage: v1alpha1.Message(strings.Repeat("ü", 257))}
 		}},
 		{"apply[2]: metadata.name: ", func(c *rest.Change) { c.Apply[2].Name = strings.Repeat("a", 254) }},
 		{"there are 65 kinds of nodes: write at most 64", func(c *rest.Change) { c.AddNodes = append(c.AddNodes, c.AddNodes[0]) }},
@@ -378,6 +383,40 @@ func TestAChangeBeyondItsBoundsIsRefused(t *testing.T) {
 		tc.beyond(c)
 		if _, _, err := ChangeOf(c, &w, nil); err == nil || !strings.Contains(err.Error(), tc.refusal) {
 			t.Errorf("got %v, want %s", err, tc.refusal)
+		}
+	}
+}
+
+// Whoever adds a field to policies need not know that rehearsals are bounded.
+func TestAFieldThatIsAddedToPoliciesIsCounted(t *testing.T) {
+	selector := &metav1.LabelSelector{
+		MatchLabels:      map[string]string{"a": "b"},
+		MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "c", Operator: metav1.LabelSelectorOpIn, Values: []string{"d", "e"}}},
+	}
+	for _, tc := range []struct {
+		added any
+		tag   reflect.StructTag
+		want  string
+	}{
+		{[]v1alpha1.ClusterID{"rome", "oslo"}, "", "2 IDs"},
+		{&v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}, Selector: selector, Filter: "true"}, "", "1 IDs 4 terms 1 filters"},
+		{[]corev1.Toleration{{}, {}}, "", "2 terms"},
+		{kubetest.Quantities("cpu", "1", "memory", "1"), "", "2 resources"},
+		{[]v1alpha1.ResourceName{"cpu", "cpu"}, "", "1 resources"},
+		{[]v1alpha1.Override{{}, {}}, "", "2 overrides"},
+		{"true", `text:"request filter"`, "1 filters"},
+		{"gold", `text:"class"`, ""},
+	} {
+		s := sizes{resources: map[string]struct{}{}, filters: map[string]struct{}{}}
+		policy.Visit(kubetest.SpecWith(tc.added, tc.tag), s.add)
+		var got []string
+		for i, n := range []int{s.overrides, s.clusterIDs, s.terms, len(s.resources), len(s.filters)} {
+			if n > 0 {
+				got = append(got, fmt.Sprint(n, " ", []string{"overrides", "IDs", "terms", "resources", "filters"}[i]))
+			}
+		}
+		if text := strings.Join(got, " "); text != tc.want {
+			t.Errorf("%T tagged %s: got %s, want %s", tc.added, tc.tag, text, tc.want)
 		}
 	}
 }

@@ -3,20 +3,18 @@ package world
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/policy"
 )
 
-// maxClassNames bounds each list of class names in spec.slices, maxLabels each map of labels there, and
-// maxMessage the filterMessage in bytes, as the CRD does.
-const maxClassNames, maxLabels, maxMessage = 64, 64, 1024
-
 // checkBounds refuses a change that could take much longer to rehearse than others, or of which the
-// answer could be much longer. The API server has not checked the policies.
+// answer could be much longer.
 func checkBounds(c *rest.Change) error {
 	if err := atMost(len(c.Apply), rest.MaxApplied, "policies"); err != nil {
 		return fmt.Errorf("apply: %w", err)
@@ -26,9 +24,7 @@ func checkBounds(c *rest.Change) error {
 	}
 	s := sizes{resources: map[string]struct{}{}, filters: map[string]struct{}{}}
 	for i := range c.Apply {
-		if err := s.addPolicy(&c.Apply[i].Spec); err != nil {
-			return fmt.Errorf("apply[%d]: %w", i, err)
-		}
+		policy.Visit(&c.Apply[i].Spec, s.add)
 	}
 	for i := range c.AddNodes {
 		if err := s.addNodes(&c.AddNodes[i]); err != nil {
@@ -58,89 +54,31 @@ type sizes struct {
 	resources, filters                  map[string]struct{}
 }
 
-func (s *sizes) addPolicy(spec *v1alpha1.ResourcePolicySpec) error {
-	s.overrides += len(spec.Overrides)
-	scopes := []*v1alpha1.Consumers{spec.Consumers}
-	amounts := []v1alpha1.Quantities{spec.Offer.Fixed, spec.Offer.Reserve, spec.Offer.Max}
-	for i := range spec.Overrides {
-		o := &spec.Overrides[i]
-		scopes, amounts = append(scopes, &o.Consumers), append(amounts, o.Offer.Fixed, o.Offer.Max)
-	}
-	if nodes := spec.Offer.Nodes; nodes != nil {
-		s.addSelector(nodes.Selector)
-		s.addFilter(nodes.Filter)
-		s.terms += len(nodes.Tolerations)
-	}
-	if peers := spec.Offer.Peers; peers != nil {
-		s.addSelector(peers.Selector)
-		s.terms += len(peers.ClusterIDs)
-	}
-	if of := spec.Slices; of != nil {
-		amounts = append(amounts, of.Defaults)
-		s.addFilter(of.Filter)
-		if err := cmp.Or(
-			atMost(len(of.NodeLabels)+len(of.NodeSelector), 2*maxLabels, "labels in slices"),
-			atMost(len(of.FilterMessage), maxMessage, "bytes in slices.filterMessage"),
-		); err != nil {
-			return err
-		}
-		for _, names := range [][]v1alpha1.ClassName{of.StorageClasses, of.IngressClasses, of.LoadBalancerClasses} {
-			if err := atMost(len(names), maxClassNames, "names of classes in a list"); err != nil {
-				return err
-			}
+// add counts a value of a policy's spec.
+func (s *sizes) add(at any, text string) (into bool) {
+	switch at := at.(type) {
+	case *v1alpha1.Override:
+		s.overrides++
+	case *v1alpha1.ClusterID:
+		s.clusterIDs++
+	case *metav1.LabelSelector:
+		s.terms += len(at.MatchLabels) + len(at.MatchExpressions)
+	case *metav1.LabelSelectorRequirement:
+		s.terms += len(at.Values)
+	case *corev1.Toleration:
+		s.terms++
+	case *v1alpha1.ResourceName:
+		s.resources[string(*at)] = struct{}{}
+	case *corev1.ResourceName:
+		s.resources[string(*at)] = struct{}{}
+	case *v1alpha1.Catalog:
+		return false // It decides nothing.
+	case *string:
+		if *at != "" && strings.HasSuffix(text, "filter") {
+			s.filters[*at] = struct{}{}
 		}
 	}
-	for _, scope := range scopes {
-		if err := s.addScope(scope); err != nil {
-			return err
-		}
-	}
-	if err := atMost(len(spec.Offer.Resources), rest.MaxChangeResources, "names in offer.resources"); err != nil {
-		return err
-	}
-	for _, name := range spec.Offer.Resources {
-		s.resources[string(name)] = struct{}{}
-	}
-	for name := range spec.Offer.Percentages {
-		s.resources[string(name)] = struct{}{}
-	}
-	for _, list := range amounts {
-		for name := range list {
-			s.resources[string(name)] = struct{}{}
-		}
-	}
-	return nil
-}
-
-func (s *sizes) addScope(of *v1alpha1.Consumers) error {
-	if of == nil {
-		return nil
-	}
-	s.addSelector(of.Selector)
-	s.addFilter(of.Filter)
-	s.clusterIDs += len(of.ClusterIDs)
-	for _, id := range of.ClusterIDs {
-		if len(id) > validation.DNS1123LabelMaxLength {
-			return fmt.Errorf("a cluster ID has %d characters: write at most %d", len(id), validation.DNS1123LabelMaxLength)
-		}
-	}
-	return nil
-}
-
-func (s *sizes) addSelector(of *metav1.LabelSelector) {
-	if of == nil {
-		return
-	}
-	s.terms += len(of.MatchLabels) + len(of.MatchExpressions)
-	for i := range of.MatchExpressions {
-		s.terms += len(of.MatchExpressions[i].Values)
-	}
-}
-
-func (s *sizes) addFilter(of string) {
-	if of != "" {
-		s.filters[of] = struct{}{}
-	}
+	return true
 }
 
 func (s *sizes) addNodes(n *rest.AddedNodes) error {

@@ -1,6 +1,7 @@
 package world
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -152,21 +153,25 @@ func edited(
 	next := &v1alpha1.ResourcePolicy{Spec: object.Spec, ObjectMeta: metav1.ObjectMeta{
 		Name: object.Name, UID: newUID, Generation: 1, CreationTimestamp: metav1.NewTime(now.Truncate(time.Second)),
 	}}
-	if existing == nil {
-		return policy.Of(next, filters), nil
+	var offered []string
+	if existing != nil {
+		if same, err := sameSpec(&existing.Object.Spec, &object.Spec); err != nil || same {
+			return *existing, err
+		}
+		next.ObjectMeta, offered = existing.Object.ObjectMeta, existing.Offered
+		next.Generation++
 	}
-	same, err := sameSpec(&existing.Object.Spec, &object.Spec)
-	if err != nil {
+	// The API server has not checked the policy.
+	sizes, err := policy.SizesOf(&object.Spec)
+	if err := cmp.Or(err, sizes.List); err != nil {
 		return table.Policy{}, err
 	}
-	if same {
-		return *existing, nil
-	}
-	next.ObjectMeta = existing.Object.ObjectMeta
-	next.Generation++
 	p := policy.Of(next, filters)
-	p.Offered = existing.Offered
-	return p, nil
+	p.Offered = offered
+	if len(p.Problems) > 0 {
+		return p, nil // They say what to write.
+	}
+	return p, sizes.Text
 }
 
 // sameSpec reports whether two specs are written alike.
