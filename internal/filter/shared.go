@@ -1,16 +1,17 @@
 package filter
 
 import (
+	"runtime"
 	"sync"
 	"weak"
 )
 
 // shared holds the filters that are in use, by text. Policies whose filters are equal, and an edit of a
-// policy that leaves its filter as it was, share the program and what it has found.
+// policy that leaves its filter as it was, share the program and its results: otherwise the bound on
+// different filters would not bound their memory.
 type shared[F any] struct {
-	mu    sync.Mutex
-	all   map[string]weak.Pointer[F]
-	swept int
+	mu  sync.Mutex
+	all map[string]weak.Pointer[F]
 }
 
 // of returns the filter of a text, a new one unless it is in use.
@@ -24,26 +25,19 @@ func (s *shared[F]) of(text string, compile func() (*F, error)) (*F, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.sweep()
-	s.all[text] = weak.Make(f)
-	return f, nil
-}
-
-// sweep drops the filters that are no longer in use once they may be half of all.
-func (s *shared[F]) sweep() {
 	if s.all == nil {
 		s.all = map[string]weak.Pointer[F]{}
 	}
-	if len(s.all) < 2*s.swept+minSwept {
-		return
-	}
-	for text, f := range s.all {
-		if f.Value() == nil {
-			delete(s.all, text)
-		}
-	}
-	s.swept = len(s.all)
+	s.all[text] = weak.Make(f)
+	runtime.AddCleanup(f, s.drop, text)
+	return f, nil
 }
 
-// minSwept is the number of filters below which none is dropped.
-const minSwept = 64
+// drop forgets a filter that is no longer in use, unless another one has taken its place.
+func (s *shared[F]) drop(text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.all[text].Value() == nil {
+		delete(s.all, text)
+	}
+}
