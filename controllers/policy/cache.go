@@ -21,14 +21,17 @@ type Cache struct {
 
 	mu     sync.Mutex
 	byName map[string]*cachedPolicy
-	// listed is nil when it has to be built again.
-	listed *table.PolicyList
+	// listed is nil when it has to be built again. tooManyFilters is set if policies are Invalid in it because of
+	// the filters of others.
+	listed         *table.PolicyList
+	tooManyFilters bool
 }
 
 type cachedPolicy struct {
 	table.Policy
 	// version is the resource version that was seen last.
-	version string
+	version  string
+	standing policy.Standing
 	// past are the offers in the status when this process first saw the policy, nil for none.
 	past *offer.PreviousOffers
 }
@@ -39,16 +42,25 @@ func NewCache(filters policy.Filters) *Cache {
 }
 
 // Set records a policy, and reports whether that can change an offer. A new status can do so only
-// if it names a resource that this process has not seen offered.
+// if it names a resource that this process has not seen offered, or while there are too many filters.
 func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	known := c.byName[object.Name]
 	if known != nil && known.UID == string(object.UID) && known.Generation == object.Generation {
 		known.version = object.ResourceVersion
-		return c.addOffered(known, policy.OfferedNames(object))
+		changed := c.addOffered(known, policy.OfferedNames(object))
+		if standing := policy.StandingOf(object); standing != known.standing {
+			known.standing = standing
+			if c.tooManyFilters {
+				c.listed, changed = nil, true
+			}
+		}
+		return changed
 	}
-	next := &cachedPolicy{version: object.ResourceVersion, Policy: policy.Of(object, c.filters)}
+	next := &cachedPolicy{
+		version: object.ResourceVersion, Policy: policy.Of(object, c.filters), standing: policy.StandingOf(object),
+	}
 	if known != nil && known.UID == string(object.UID) {
 		next.Offered, _ = table.AddNames(known.Offered, next.Offered, v1alpha1.MaxOfferedResources)
 		next.past = known.past
@@ -90,7 +102,7 @@ func (c *Cache) List() *table.PolicyList {
 		for _, name := range slices.Sorted(maps.Keys(c.byName)) {
 			all = append(all, c.byName[name].Policy)
 		}
-		policy.BoundFilters(all)
+		c.tooManyFilters = policy.BoundFilters(all, func(name string) policy.Standing { return c.byName[name].standing })
 		c.listed = table.NewPolicyList(all)
 	}
 	return c.listed

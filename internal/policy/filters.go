@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -16,26 +17,57 @@ import (
 // each node and consumer, and asks each about all of them when it starts.
 const MaxFilters = 256
 
-// BoundFilters invalidates policies whose filters, together with the filters of older policies, exceed
-// MaxFilters. A dry run must not affect others, so it comes after them.
-func BoundFilters(all []table.Policy) {
-	oldest := make([]*table.Policy, len(all))
-	for i := range all {
-		oldest[i] = &all[i]
+// Standing orders policies that compete for filters. It depends on nothing but the object, so that all
+// replicas agree.
+type Standing int
+
+const (
+	// settled policies are valid as they are now.
+	settled Standing = iota
+	// edited policies were valid before the latest edit.
+	edited
+	// unsettled policies are new or Invalid.
+	unsettled
+	// rehearsed policies are dry runs, which must not affect others.
+	rehearsed
+)
+
+// StandingOf returns the standing of a policy, as its status has it.
+func StandingOf(object *v1alpha1.ResourcePolicy) Standing {
+	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case object.Spec.Mode == v1alpha1.ModeDryRun:
+		return rehearsed
+	case ready == nil || ready.Reason == v1alpha1.ReasonInvalid:
+		return unsettled
+	case ready.ObservedGeneration != object.Generation:
+		return edited
 	}
-	slices.SortStableFunc(oldest, func(a, b *table.Policy) int { // All are sorted by name.
+	return settled
+}
+
+// BoundFilters invalidates policies whose filters, together with the filters of policies before them, exceed
+// MaxFilters, and reports whether there are any. The order is that of their standing, then of their age:
+// whoever adds a filter too many has no effect on other policies.
+func BoundFilters(all []table.Policy, standingOf func(name string) Standing) (exceeded bool) {
+	ordered := make([]*table.Policy, len(all))
+	for i := range all {
+		ordered[i] = &all[i]
+	}
+	slices.SortStableFunc(ordered, func(a, b *table.Policy) int { // All are sorted by name.
 		age := a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time)
-		return cmp.Or(cmp.Compare(dryRuns(a), dryRuns(b)), age)
+		return cmp.Or(cmp.Compare(standingOf(a.Name), standingOf(b.Name)), age)
 	})
 	known := map[string]struct{}{}
-	for _, p := range oldest {
+	for _, p := range ordered {
 		if p.Parsed == nil {
 			continue
 		}
 		added := slices.DeleteFunc(filtersOf(&p.Object.Spec), func(text string) bool { _, is := known[text]; return is })
 		if len(known)+len(added) > MaxFilters {
+			exceeded = true
 			p.Parsed, p.Problems = nil, []string{field.Forbidden(field.NewPath("spec"), fmt.Sprintf(
-				"this policy and older ones have more than %d different filters: write a filter that another policy has, "+
+				"this policy and others have more than %d different filters: write a filter that another policy has, "+
 					"or a selector", MaxFilters)).Error()}
 			continue
 		}
@@ -43,14 +75,7 @@ func BoundFilters(all []table.Policy) {
 			known[text] = struct{}{}
 		}
 	}
-}
-
-// dryRuns returns 1 for a dry run, 0 for any other policy.
-func dryRuns(p *table.Policy) int {
-	if p.Parsed != nil && p.Parsed.DryRun {
-		return 1
-	}
-	return 0
+	return exceeded
 }
 
 // filtersOf returns the different filters of a policy. A filter of nodes and one of consumers differ,
