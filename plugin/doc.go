@@ -9,9 +9,9 @@
 //	}
 //
 // A filter leaves nodes or consumers out of policies, or refuses requests. A reconciler receives the
-// changes of policies, offers, grants and consumers. Neither can delay or stop the operator: filters
-// that are late are not waited for, panics are recovered, and each reconciler has a queue and a
-// goroutine of its own.
+// changes of policies, offers, grants and consumers. Neither can stop the operator or delay it for long:
+// calls of filters have a bound, panics are recovered, and each reconciler has a queue and a goroutine of
+// its own.
 //
 // docs/plugins.md shows the whole way, and examples/custom-operator is a program to begin with.
 package plugin

@@ -12,11 +12,11 @@ import (
 // policy selects by label, and can only leave nodes out.
 //
 // Filter must be pure: its answer depends on nothing but its arguments and what the factory was
-// given, and it changes neither. Each question is asked twice: a node is left out if the answers
-// differ. Answers are remembered, and asked for again from time to time: one that has changed is
-// reported and replaces the old one. Calls of one filter never overlap. A node at which the filter
-// panics is left out. One that it has not answered about in time keeps its last answer, and is left
-// out if it has none.
+// given, and it changes neither. Answers are remembered: a node is asked about again when it or the
+// policy changes. Calls of one filter never overlap. A node at which the filter panics is left out. One
+// that it has not answered about in time keeps its last answer, is left out if it has none, and is
+// asked about again a second later. A call that takes longer than 100 ms counts as not answered, and
+// the filter is asked nothing else until it returns.
 type NodeFilter interface {
 	// Name is the name that the filter is registered by.
 	Name() string

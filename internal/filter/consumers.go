@@ -1,11 +1,14 @@
 package filter
 
-import "proffer.dev/proffer/internal/offer"
+import (
+	"proffer.dev/proffer/internal/filter/memo"
+	"proffer.dev/proffer/internal/offer"
+)
 
 // consumers implements offer.ConsumerFilter.
 type consumers struct {
 	text string
-	*memo[offer.Consumer]
+	results[offer.Consumer]
 }
 
 // Consumers compiles a filter of consumers. Its expression has the variable consumer, with labels.
@@ -15,8 +18,8 @@ func Consumers(expression string) (offer.ConsumerFilter, error) {
 		if err != nil {
 			return nil, err
 		}
-		digest := func(c *offer.Consumer) uint64 { return digestOf(c.Labels) }
-		return &consumers{expression, newMemo(digest, p.askConsumer)}, nil
+		digest := func(c *offer.Consumer) memo.Digest { return memo.Digest{c.Digest()} }
+		return &consumers{text: expression, results: results[offer.Consumer]{digest: digest, ask: p.askConsumer}}, nil
 	})
 }
 

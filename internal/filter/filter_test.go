@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/filter/memo"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
 )
@@ -113,17 +114,17 @@ func TestAResultIsRememberedUntilTheLabelsChange(t *testing.T) {
 			t.Errorf("tier %s: %v", tier, ok)
 		}
 	}
-	for i := range maxRemembered {
+	for i := range memo.Max {
 		f.Admits(offer.Consumer{ID: fmt.Sprint("unknown-", i)})
 	}
-	if len(f.known) != 2 {
-		t.Errorf("%d results are remembered after calls for one consumer with labels and many without", len(f.known))
+	if f.Len() != 2 {
+		t.Errorf("%d results are remembered after calls for one consumer with labels and many without", f.Len())
 	}
-	for i := range 2 * maxRemembered {
+	for i := range 2 * memo.Max {
 		f.Admits(offer.Consumer{ID: fmt.Sprint("peer-", i), Labels: map[string]string{"tier": "gold"}})
 	}
-	if len(f.known) > maxRemembered {
-		t.Errorf("%d results are remembered", len(f.known))
+	if f.Len() > memo.Max {
+		t.Errorf("%d results are remembered", f.Len())
 	}
 }
 
@@ -243,7 +244,7 @@ func TestAResultIsRememberedUntilTheRequestChanges(t *testing.T) {
 			t.Fatalf("%s: %v", expression, err)
 		}
 		asked := 0
-		m := f.(*requests).memo
+		m := &f.(*requests).results
 		ask := m.ask
 		m.ask = func(r *offer.Request) result { asked++; return ask(r) }
 		r := offer.Request{Key: "s", Labels: map[string]string{"a": "b"}, Age: time.Minute}

@@ -36,29 +36,3 @@ func TestARequestThatIsGoneTakesLittleMemory(t *testing.T) {
 	}
 	runtime.KeepAlive(f)
 }
-
-func TestEachPartOfARequestIsInItsDigest(t *testing.T) {
-	r := func() *offer.Request {
-		return &offer.Request{
-			Labels: map[string]string{"a": "b", "c": "d"}, Resources: capacity.Amounts{"cpu": 1, "memory": 2},
-			Consumer: offer.Consumer{Labels: map[string]string{"e": "f"}}, Age: 1,
-		}
-	}
-	if first, again := digestOfRequest(r()), digestOfRequest(r()); first != again {
-		t.Error("equal requests have different digests")
-	}
-	for name, change := range map[string]func(*offer.Request){
-		"a label":              func(r *offer.Request) { r.Labels["a"] = "d" },
-		"labels that swap":     func(r *offer.Request) { r.Labels["a"], r.Labels["c"] = "d", "b" },
-		"an amount":            func(r *offer.Request) { r.Resources["cpu"]++ },
-		"one more amount of 0": func(r *offer.Request) { r.Resources["pods"] = 0 },
-		"the consumer":         func(r *offer.Request) { r.Consumer.Labels["e"] = "" },
-		"moved labels":         func(r *offer.Request) { r.Labels, r.Consumer.Labels = r.Consumer.Labels, r.Labels },
-		"the age":              func(r *offer.Request) { r.Age++ },
-	} {
-		changed := r()
-		if change(changed); digestOfRequest(changed) == digestOfRequest(r()) {
-			t.Errorf("%s is not in the digest", name)
-		}
-	}
-}

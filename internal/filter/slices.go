@@ -1,8 +1,6 @@
 package filter
 
 import (
-	"hash/maphash"
-
 	"github.com/google/cel-go/common/ast"
 
 	"proffer.dev/proffer/internal/offer"
@@ -12,7 +10,7 @@ import (
 type requests struct {
 	*program
 	text string
-	*memo[offer.Request]
+	results[offer.Request]
 }
 
 // Slices compiles a filter of the requests of ResourceSlices. Its expression has the variables request,
@@ -24,7 +22,9 @@ func Slices(expression string) (offer.SliceFilter, error) {
 		if err != nil {
 			return nil, err
 		}
-		return &requests{p, expression, newMemo(digestOfRequest, p.askRequest)}, nil
+		return &requests{
+			program: p, text: expression, results: results[offer.Request]{digest: (*offer.Request).Digest, ask: p.askRequest},
+		}, nil
 	})
 }
 
@@ -44,13 +44,6 @@ func (f *requests) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
 		ruling = offer.Refused
 	}
 	return ruling, why
-}
-
-// digestOfRequest is of everything that an expression can read.
-func digestOfRequest(r *offer.Request) uint64 {
-	return maphash.Comparable(seed, [...]uint64{
-		digestOf(r.Labels), digestOf(r.Resources), digestOf(r.Consumer.Labels), uint64(r.Age),
-	})
 }
 
 func (p *program) askRequest(r *offer.Request) result {

@@ -225,11 +225,12 @@ type Request struct {
 	Age time.Duration
 }
 
-// Equal reports whether two states of one slice are the same request.
-func (r *Request) Equal(other *Request) bool {
-	return r.Age == other.Age && r.Consumer.ID == other.Consumer.ID &&
-		maps.Equal(r.Consumer.Labels, other.Consumer.Labels) &&
-		maps.Equal(r.Resources, other.Resources) && maps.Equal(r.Labels, other.Labels)
+// Digest identifies the state of the request. The first part is of what the consumer writes.
+func (r *Request) Digest() [2]uint64 {
+	return [2]uint64{
+		capacity.Digest([...]uint64{capacity.DigestMap(r.Resources), capacity.DigestMap(r.Labels)}),
+		capacity.Digest([...]uint64{r.Consumer.Digest(), uint64(r.Age)}),
+	}
 }
 
 // Everyone reports whether the scope selects every consumer.
@@ -261,6 +262,11 @@ func (s Scope) whyFiltered(c Consumer) string {
 type Consumer struct {
 	ID     string
 	Labels map[string]string
+}
+
+// Digest identifies the state of the consumer.
+func (c *Consumer) Digest() uint64 {
+	return capacity.Digest([...]uint64{capacity.Digest(c.ID), capacity.DigestMap(c.Labels)})
 }
 
 // ResourceNames returns the resources, sorted, that the policies offer whether or not a node lists

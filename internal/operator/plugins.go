@@ -230,7 +230,7 @@ func (p *parts) runners(holding func() bool, log logr.Logger) runners {
 		out.wake = append(out.wake, onSnapshot(books.Wake))
 	}
 	if p.chain != nil {
-		out.everywhere, out.collectors = append(out.everywhere, p.chain), append(out.collectors, p.chain)
+		out.collectors = append(out.collectors, p.chain)
 	}
 	return out
 }

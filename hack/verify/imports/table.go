@@ -189,7 +189,7 @@ var table = []rule{
 		place: "internal/plugins/filters",
 		may: []string{
 			"api", "plugin", "internal/capacity", "internal/offer", "internal/table", "internal/quantity", "internal/kube",
-			"internal/visible",
+			"internal/visible", "internal/filter/memo",
 		},
 		never: kubernetes, why: "it asks filters for evaluations, and knows nothing of what these come to",
 	},

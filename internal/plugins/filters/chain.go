@@ -1,17 +1,16 @@
 package filters
 
 import (
-	"context"
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-logr/logr"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/filter/memo"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/plugin"
 )
@@ -30,9 +29,9 @@ type link[T any] struct {
 	filter *filter[T]
 }
 
-// Late is what to do once answers have arrived that evaluations did not wait for.
+// Late asks again what evaluations did not wait for.
 type Late struct {
-	// Reconsider has filters asked again about these nodes, and reports whether there is one.
+	// Reconsider asks filters again about these nodes, and reports whether there is one.
 	Reconsider func(nodes ...string) bool
 	// Wake causes an evaluation.
 	Wake func()
@@ -80,19 +79,23 @@ func New(
 	requests map[string]plugin.SliceFilter, late Late, log logr.Logger,
 ) *Chain {
 	c := &Chain{}
-	wake := func(string) { late.Wake() }
-	queue := &lateNodes{Late: late, names: map[string]struct{}{}}
-	c.nodes = links(order.Nodes, nodes, log, queue.add, (*capacity.Node).Equal, always,
+	reconsider := func(nodes []string) {
+		if late.Reconsider(nodes...) {
+			late.Wake()
+		}
+	}
+	wake := func([]string) { late.Wake() }
+	c.nodes = links(order.Nodes, nodes, log, reconsider, digestOfNode,
 		func(f plugin.NodeFilter, p *plugin.Policy, n *capacity.Node) func() (bool, string) {
 			given := nodeOf(n)
 			return func() (bool, string) { return f.Filter(p, given) }
 		})
-	c.consumers = links(order.Consumers, consumers, log, wake, sameConsumer, always,
+	c.consumers = links(order.Consumers, consumers, log, wake, digestOfConsumer,
 		func(f plugin.ConsumerFilter, p *plugin.Policy, k *offer.Consumer) func() (bool, string) {
 			given := consumerOf(k)
 			return func() (bool, string) { return f.Filter(p, &given) }
 		})
-	c.slices = links(order.Slices, requests, log, wake, (*offer.Request).Equal, sameRequest,
+	c.slices = links(order.Slices, requests, log, wake, (*offer.Request).Digest,
 		func(f plugin.SliceFilter, p *plugin.Policy, r *offer.Request) func() (bool, string) {
 			given := requestOf(r)
 			return func() (bool, string) { return f.Filter(p, given) }
@@ -102,7 +105,7 @@ func New(
 
 // links returns a part of the chain. F is the interface of its filters in Go.
 func links[T any, F any](
-	order []string, registered map[string]F, log logr.Logger, late func(key string), same, standsFor func(a, b *T) bool,
+	order []string, registered map[string]F, log logr.Logger, again func(keys []string), digest func(*T) memo.Digest,
 	ask func(f F, p *plugin.Policy, object *T) func() (ok bool, why string),
 ) []link[T] {
 	var all []link[T]
@@ -110,8 +113,12 @@ func links[T any, F any](
 		l := link[T]{name: name}
 		if f, ok := registered[name]; ok {
 			l.filter = &filter[T]{
-				caller: &caller{name: name, log: log.WithValues("filter", name)}, late: late, same: same, standsFor: standsFor,
-				ask: func(p *plugin.Policy, object *T) func() (bool, string) { return ask(f, p, object) },
+				caller: &caller{
+					name: name, log: log.WithValues("filter", name), again: again, calling: make(chan struct{}, 1),
+					unanswered: map[string]int{},
+				},
+				ask:    func(p *plugin.Policy, object *T) func() (bool, string) { return ask(f, p, object) },
+				digest: digest,
 			}
 		}
 		all = append(all, l)
@@ -174,7 +181,7 @@ func (c *Chain) nodeFilters(
 		case l.filter == nil:
 			rest = append(rest, affinity...)
 		default:
-			rest = append(rest, nodeFilter{l.filter.answersTo(p, version, l.name, r)})
+			rest = append(rest, nodeFilter{l.filter.answersFor(p, version, r)})
 		}
 	}
 	return early, rest
@@ -191,36 +198,8 @@ func chained[T any, F any](
 		case l.filter == nil:
 			all = append(all, affinity...)
 		default:
-			all = append(all, of(l.filter.answersTo(p, version, l.name, r)))
+			all = append(all, of(l.filter.answersFor(p, version, r)))
 		}
 	}
 	return all
-}
-
-// askPeriod is the time between two questions that are asked again.
-const askPeriod = time.Second
-
-// NeedLeaderElection is false: every replica evaluates.
-func (c *Chain) NeedLeaderElection() bool { return false }
-
-// Start asks each filter one question again from time to time, until the context ends.
-func (c *Chain) Start(ctx context.Context) error {
-	ticker := time.NewTicker(askPeriod)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		for _, l := range c.nodes {
-			l.filter.askAgain()
-		}
-		for _, l := range c.consumers {
-			l.filter.askAgain()
-		}
-		for _, l := range c.slices {
-			l.filter.askAgain()
-		}
-	}
 }

@@ -1,7 +1,6 @@
 package filters
 
 import (
-	"context"
 	"fmt"
 	"runtime"
 	"slices"
@@ -24,6 +23,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
+	"proffer.dev/proffer/test"
 )
 
 // nodeFunc is a filter of nodes, consumerFunc one of consumers.
@@ -84,7 +84,14 @@ func (c *cluster) expect(nodes int, unusable string) {
 	}
 }
 
-func TestAFilterIsAskedTwiceAndRemembered(t *testing.T) {
+// waiting returns the number of questions that are asked again.
+func waiting(c *caller) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.unanswered)
+}
+
+func TestAFilterIsAskedOnceAboutEachStateOfAnObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var calls atomic.Int32
 		c := newCluster(t, func(p *plugin.Policy, n *plugin.Node) (bool, string) {
@@ -97,8 +104,8 @@ func TestAFilterIsAskedTwiceAndRemembered(t *testing.T) {
 		c.set("cool", "hot")
 		c.expect(1, "hot is left out by Custom: too hot "+strings.Repeat("!", 189)+"...")
 		c.expect(1, "hot is left out by Custom: too hot "+strings.Repeat("!", 189)+"...")
-		if calls.Load() != 4 {
-			t.Errorf("%d calls, want 2 for each node", calls.Load())
+		if calls.Load() != 2 {
+			t.Errorf("%d calls, want one for each node", calls.Load())
 		}
 	})
 }
@@ -150,27 +157,14 @@ func TestAFilterThatPanicsLeavesOutWhatItWasAskedAbout(t *testing.T) {
 		c.set("a", "b", "c")
 		c.expect(2, "b is left out because Custom panics: nil map")
 		if err := testutil.CollectAndCompare(c, strings.NewReader(`
-# HELP proffer_filter_questions_total Number of questions that a filter in Go was asked, by what came of them: admitted, left_out, panic or contradiction.
+# HELP proffer_filter_questions_total Number of questions that a filter in Go was asked, by what came of them: admitted, left_out or panic.
 # TYPE proffer_filter_questions_total counter
 proffer_filter_questions_total{filter="Custom",of="nodes",result="admitted"} 2
-proffer_filter_questions_total{filter="Custom",of="nodes",result="contradiction"} 0
 proffer_filter_questions_total{filter="Custom",of="nodes",result="left_out"} 0
 proffer_filter_questions_total{filter="Custom",of="nodes",result="panic"} 1
 `), "proffer_filter_questions_total"); err != nil {
 			t.Error(err)
 		}
-	})
-}
-
-func TestAFilterThatContradictsItselfIsReported(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		calls := 0
-		c := newCluster(t, func(*plugin.Policy, *plugin.Node) (bool, string) {
-			calls++
-			return calls%2 == 0, "odd"
-		})
-		c.set("a")
-		c.expect(0, "a is left out because Custom contradicts itself")
 	})
 }
 
@@ -197,7 +191,7 @@ func TestAFilterThatBlocksIsWaitedForOnceAndItsAnswersCountWhenTheyArrive(t *tes
 		}
 		time.Sleep(10 * time.Minute) //nolint:forbidigo // in a bubble
 		c.expect(5, "")
-		if c.woken.Load() == 0 || !c.nodes[2].filter.caller.idle() {
+		if c.woken.Load() == 0 || waiting(c.nodes[2].filter.caller) > 0 {
 			t.Error("nobody was woken, or there are still questions")
 		}
 	})
@@ -216,34 +210,11 @@ func TestAllWaitingForASlowFilterIsBounded(t *testing.T) {
 			names = append(names, fmt.Sprint("n", i))
 		}
 		c.set(names...)
-		if took := time.Since(start); took > maxWait+patience {
+		if took := time.Since(start); took > time.Second {
 			t.Errorf("100 nodes waited for %v", took)
 		}
 		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
 		c.expect(100, "")
-	})
-}
-
-func TestAnAnswerThatChangesIsReportedAndReplaced(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var closed atomic.Bool
-		c := newCluster(t, func(*plugin.Policy, *plugin.Node) (bool, string) { return !closed.Load(), "closed" })
-		ctx, cancel := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { _ = c.Start(ctx) })
-		c.set("a", "b", "c")
-		c.expect(3, "")
-		closed.Store(true)
-		time.Sleep(2*askPeriod + time.Millisecond) //nolint:forbidigo // in a bubble
-		synctest.Wait()
-		if pool, _ := c.pool(); pool.Nodes != 1 || c.woken.Load() != 2 {
-			t.Errorf("%d nodes after two seconds, woken %d times", pool.Nodes, c.woken.Load())
-		}
-		if n := c.nodes[2].filter.caller.counts[contradicted]; n != 2 {
-			t.Errorf("%d reports", n)
-		}
-		cancel()
-		running.Wait()
 	})
 }
 
@@ -406,8 +377,8 @@ func TestAnAnswerAboutARequestIsNoneAboutAnother(t *testing.T) {
 				t.Fatalf("another request is ruled %d, want %d", got, offer.Undecided)
 			}
 		}
-		if waiting := len(chain.slices[2].filter.caller.urgent); waiting > 2 {
-			t.Errorf("%d questions wait about one slice", waiting)
+		if n := waiting(chain.slices[2].filter.caller); n > 1 {
+			t.Errorf("%d questions wait about one slice", n)
 		}
 		close(hangs)
 		synctest.Wait()
@@ -442,7 +413,7 @@ func TestARehearsalAsksWithoutAnyEffect(t *testing.T) {
 		if p := pool(); p.Nodes != 2 || len(r.Unanswered()) != 0 {
 			t.Errorf("%d nodes, unanswered %v", p.Nodes, r.Unanswered())
 		}
-		if n := c.nodes[2].filter.policies()[0].known.Len(); n != 2 {
+		if n := c.policy.Nodes.Selection.Filters[0].(nodeFilter).known.Len(); n != 2 {
 			t.Errorf("%d answers are remembered, want those of the cluster alone", n)
 		}
 
@@ -477,12 +448,8 @@ func TestQuestionsDoNotPileUp(t *testing.T) {
 				t.Errorf("%d nodes", p.Nodes)
 			}
 		}
-		caller := c.nodes[2].filter.caller
-		caller.mu.Lock()
-		urgent, others := len(caller.urgent), len(caller.others)
-		caller.mu.Unlock()
-		if urgent > len(names) || others > 0 {
-			t.Errorf("%d and %d questions wait, want at most one for each of %d nodes", urgent, others, len(names))
+		if unanswered := waiting(c.nodes[2].filter.caller); unanswered > len(names) {
+			t.Errorf("%d questions wait, want at most one for each of %d nodes", unanswered, len(names))
 		}
 		close(release)
 		synctest.Wait()
@@ -495,14 +462,20 @@ func TestQuestionsDoNotPileUp(t *testing.T) {
 
 func TestPoliciesThatAreNoMoreAreForgotten(t *testing.T) {
 	c := newCluster(t, func(*plugin.Policy, *plugin.Node) (bool, string) { return true, "" })
-	for i := range 100 {
-		c.parsed(fmt.Sprint("edit ", i))
+	const edits = 100
+	var forgotten atomic.Int32
+	for i := range edits {
+		p := c.parsed(fmt.Sprint("edit ", i))
+		runtime.AddCleanup(p.Nodes.Selection.Filters[0].(nodeFilter).answers, func(int) { forgotten.Add(1) }, i)
 	}
-	runtime.GC()
-	if n := len(c.nodes[2].filter.policies()); n > 2 {
-		t.Errorf("%d policies are known", n)
-	}
-	runtime.KeepAlive(c.policy)
+	test.Eventually(t, func() string {
+		runtime.GC()
+		if n := edits - forgotten.Load(); n > 1 {
+			return fmt.Sprintf("%d policies are known", n)
+		}
+		return ""
+	})
+	runtime.KeepAlive(c)
 }
 
 func TestTheOrderOfAChainIsChecked(t *testing.T) {

@@ -1,13 +1,11 @@
 // Package filters asks filters that are written in Go, on behalf of policies. They stand in a chain
 // with the operator's own checks, see Chain.
 //
-// A filter is code of others. Whatever it does, an evaluation does not wait for it longer than
-// patience for a call, and maxWait in each waitPeriod for all calls of a filter. What is not answered
-// in time is left out, or stays as it was for an earlier state of the same object, until the answer
-// arrives: then the object is evaluated again. A filter that panics leaves out what it was asked
-// about.
+// A filter is code of others. Each call runs in a goroutine of its own, one at a time, and its panic is
+// recovered: the object of the call is left out. An evaluation waits for one call at most callBound, and for
+// all calls of a filter as long as its budget lasts, less than a second. A call that hangs cannot be ended: the
+// filter is asked nothing until it returns.
 //
-// A filter has to be pure. Each question is asked twice: an object is left out if the answers differ.
-// One question a second is asked again later: an answer that has changed is reported and replaces the
-// old one.
+// An object without an answer is left out, or keeps the answer about its earlier state, and is asked about
+// again a second later. A filter has to be pure: its answer about a state of an object is remembered.
 package filters

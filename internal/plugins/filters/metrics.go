@@ -1,18 +1,14 @@
 package filters
 
-import (
-	"time"
-
-	"github.com/prometheus/client_golang/prometheus"
-)
+import "github.com/prometheus/client_golang/prometheus"
 
 var (
 	callsDesc = prometheus.NewDesc("proffer_filter_questions_total",
 		"Number of questions that a filter in Go was asked, by what came of them: "+
-			"admitted, left_out, panic or contradiction.",
+			"admitted, left_out or panic.",
 		[]string{"filter", "of", "result"}, nil)
 	unansweredDesc = prometheus.NewDesc("proffer_filter_unanswered",
-		"Number of nodes, consumers or slices of a policy that a filter in Go has not answered in time.",
+		"Number of nodes, consumers or slices that a filter in Go has not answered about in time.",
 		[]string{"filter", "of"}, nil)
 	callDesc = prometheus.NewDesc("proffer_filter_call_seconds",
 		"How long the present call of a filter in Go has taken, 0 if there is none.", []string{"filter", "of"}, nil)
@@ -42,17 +38,12 @@ func (f *filter[T]) collect(ch chan<- prometheus.Metric, of string) {
 	if f == nil {
 		return
 	}
-	unanswered := f.unanswered()
-	c := f.caller
+	c, took := f.caller, f.took()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for o := range outcomes {
 		ch <- prometheus.MustNewConstMetric(callsDesc, prometheus.CounterValue, float64(c.counts[o]), c.name, of, o.String())
 	}
-	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(unanswered), c.name, of)
-	took := 0.0
-	if !c.called.IsZero() {
-		took = time.Since(c.called).Seconds()
-	}
-	ch <- prometheus.MustNewConstMetric(callDesc, prometheus.GaugeValue, took, c.name, of)
+	ch <- prometheus.MustNewConstMetric(unansweredDesc, prometheus.GaugeValue, float64(len(c.unanswered)), c.name, of)
+	ch <- prometheus.MustNewConstMetric(callDesc, prometheus.GaugeValue, took.Seconds(), c.name, of)
 }

@@ -1,10 +1,13 @@
 package filters
 
 import (
+	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
@@ -17,6 +20,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
 )
 
@@ -38,12 +42,12 @@ func TestAFilterThatEndsItsGoroutineIsAskedAboutTheOthers(t *testing.T) {
 // A text of a filter may be as long as its memory.
 func TestTheLogHasShortTextsOfFilters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		long, calls, longest := strings.Repeat("long ", 1<<20), 0, 0
+		long, longest := strings.Repeat("long ", 1<<20), 0
 		c := newCluster(t, func(_ *plugin.Policy, n *plugin.Node) (bool, string) {
-			if calls++; n.Name == "a" {
+			if n.Name == "a" {
 				panic(long)
 			}
-			return calls%2 == 0, long
+			return false, long
 		})
 		lines := 0
 		c.Chain.nodes[2].filter.caller.log = funcr.New(func(_, args string) {
@@ -51,9 +55,9 @@ func TestTheLogHasShortTextsOfFilters(t *testing.T) {
 			longest = max(longest, len(args))
 		}, funcr.Options{})
 		c.set("a", "b")
-		c.pool()
-		if lines != 2 || longest > 8<<10 {
-			t.Errorf("%d lines of up to %d bytes, want 2 of less than 8 KiB", lines, longest)
+		p, _ := c.pool()
+		if lines != 1 || longest > 8<<10 || len(p.Unusable.String()) > 3*maxWhy {
+			t.Errorf("%d lines of up to %d bytes, want 1 of less than 8 KiB; left out %s", lines, longest, p.Unusable)
 		}
 	})
 }
@@ -91,9 +95,145 @@ func TestAFilterThatChangesWhatItIsGivenChangesNothingElse(t *testing.T) {
 			t.Error("rome is left out")
 		}
 		got := []any{node.Labels["pool"], node.Allocatable[capacity.CPU], rome.Labels["pool"], object.Spec.Consumers.Selector.MatchLabels["tier"], seen}
-		want := []any{"gold", int64(8000), "", "gold", []string{"gold", "forged", "gold", "forged"}}
+		want := []any{"gold", int64(8000), "", "gold", []string{"gold", "gold"}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Error(diff)
 		}
+	})
+}
+
+// TestAFilterThatHangsIsAskedNothing also about 10,000 slices, for an edit of the policy and in a rehearsal. It
+// takes nothing from slices that it has answered about.
+func TestAFilterThatHangsIsAskedNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var hangs atomic.Bool
+		var inside, most atomic.Int32
+		release := make(chan struct{})
+		f := sliceFunc(func(_ *plugin.Policy, r *plugin.Request) (bool, string) {
+			most.Store(max(most.Load(), inside.Add(1)))
+			defer inside.Add(-1)
+			if hangs.Load() {
+				<-release
+			}
+			return r.Labels["team"] != "b", "of another team"
+		})
+		var p *offer.Policy
+		team := "a"
+		evaluate := func() (rulings [3]int) {
+			for i := range 10_000 {
+				ruling, _ := p.Slices.Filters[0].Rule(&offer.Request{Key: fmt.Sprint("tenant/", i), Labels: map[string]string{"team": team}})
+				rulings[ruling]++
+			}
+			return rulings
+		}
+		chain := New(config.Filters{Slices: []string{"Basic", "Affinity", "Custom"}}, nil, nil,
+			map[string]plugin.SliceFilter{"Custom": f}, Late{Wake: func() { evaluate() }}, logr.Discard())
+		edit := func(version string) {
+			p = &offer.Policy{Name: "gold", Class: "gold", Version: version}
+			chain.AddTo(&v1alpha1.ResourcePolicy{}, p)
+		}
+		expect := func(when string, admitted, refused, undecided int, wait time.Duration) {
+			t.Helper()
+			start := time.Now()
+			got := evaluate()
+			if took := time.Since(start); got != [3]int{admitted, refused, undecided} || took != wait {
+				t.Errorf("%s: %v after %v", when, got, took)
+			}
+		}
+		edit("1")
+		expect("at first", 10_000, 0, 0, 0)
+		hangs.Store(true)
+		expect("known requests", 10_000, 0, 0, 0)
+		team = "b"
+		expect("other requests", 0, 0, 10_000, callBound)
+		expect("the same again", 0, 0, 10_000, 0)
+		team = "a"
+		expect("the first requests again", 10_000, 0, 0, 0)
+		time.Sleep(time.Hour) //nolint:forbidigo // in a bubble
+		edit("2")
+		expect("another edit", 0, 0, 10_000, 0)
+		rehearsal := chain.Rehearse()
+		rehearsed := rehearsal.Policies([]table.Policy{{Name: "gold", Parsed: p}})[0].Parsed.Slices.Filters[0]
+		if ruling, why := rehearsed.Rule(&offer.Request{Key: "tenant/0"}); ruling != offer.Undecided || len(rehearsal.Unanswered()) != 1 {
+			t.Errorf("rehearsed as %d, %s", ruling, why)
+		}
+		if n := waiting(chain.slices[2].filter.caller); n != 10_000 {
+			t.Errorf("%d questions wait", n)
+		}
+		hangs.Store(false)
+		close(release)
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		expect("once it answers", 10_000, 0, 0, 0)
+		if n := waiting(chain.slices[2].filter.caller); n > 0 || most.Load() != 1 {
+			t.Errorf("%d questions wait, and %d calls were made at once", n, most.Load())
+		}
+	})
+}
+
+// TestTheTimeThatEvaluationsWaitIsBounded for a filter that is slow all the time, and never hangs.
+func TestTheTimeThatEvaluationsWaitIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := sliceFunc(func(*plugin.Policy, *plugin.Request) (bool, string) {
+			time.Sleep(callBound * 9 / 10) //nolint:forbidigo // in a bubble
+			return true, ""
+		})
+		chain := New(config.Filters{Slices: []string{"Basic", "Affinity", "Custom"}}, nil, nil,
+			map[string]plugin.SliceFilter{"Custom": f}, Late{Wake: func() {}}, logr.Discard())
+		p := &offer.Policy{Name: "gold", Class: "gold", Version: "1"}
+		chain.AddTo(&v1alpha1.ResourcePolicy{}, p)
+		var total, inARow, longest time.Duration
+		start := time.Now()
+		for i := 0; time.Since(start) < time.Minute; i++ {
+			asked := time.Now()
+			p.Slices.Filters[0].Rule(&offer.Request{Key: fmt.Sprint("tenant/", i)})
+			if took := time.Since(asked); took > 0 {
+				inARow += took
+			} else {
+				inARow = 0
+				time.Sleep(time.Millisecond) //nolint:forbidigo // in a bubble
+			}
+			total += time.Since(asked).Truncate(callBound / 10)
+			longest = max(longest, inARow)
+		}
+		if longest >= time.Second || longest < maxBudget || total > 31*time.Second || total < 29*time.Second {
+			t.Errorf("waited for %v of a minute, and up to %v in a row", total, longest)
+		}
+		for i := range 2 * maxUnanswered {
+			p.Slices.Filters[0].Rule(&offer.Request{Key: fmt.Sprint("other/", i)})
+		}
+		if n := waiting(chain.slices[2].filter.caller); n != maxUnanswered {
+			t.Errorf("%d objects are asked about again, want %d", n, maxUnanswered)
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		if n := waiting(chain.slices[2].filter.caller); n > 0 {
+			t.Errorf("%d objects that nobody asks about wait", n)
+		}
+	})
+}
+
+// A rehearsal may ask about anything. If the filter hangs on it, evaluations keep what they know.
+func TestAFilterThatHangsInARehearsal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		release := make(chan struct{})
+		c := newCluster(t, func(p *plugin.Policy, _ *plugin.Node) (bool, string) {
+			if p.Name == "trial" {
+				<-release
+			}
+			return true, ""
+		})
+		c.set("a", "b")
+		c.expect(2, "")
+		r := c.Rehearse()
+		trial := &offer.Policy{Name: "trial", Nodes: &offer.Nodes{Percent: 100}}
+		r.AddTo(&v1alpha1.ResourcePolicy{}, trial)
+		if p := c.ledger.Copy().Ledger().View([]capacity.Selection{trial.Nodes.Selection}).Pools[0]; p.Nodes != 0 {
+			t.Errorf("%d nodes", p.Nodes)
+		}
+		c.expect(2, "")
+		c.set("c")
+		c.expect(2, "c is left out until Custom answers")
+		close(release)
+		time.Sleep(3 * againPeriod) //nolint:forbidigo // in a bubble
+		c.expect(3, "")
 	})
 }

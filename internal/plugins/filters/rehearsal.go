@@ -14,8 +14,8 @@ import (
 // maxRehearsal is how long a rehearsal waits for all filters together.
 const maxRehearsal = 5 * time.Second
 
-// Rehearsal asks the filters of a chain about a world that is not that of the cluster. Its questions
-// come after those of evaluations, and its answers do not count there. It is for one goroutine.
+// Rehearsal asks the filters of a chain about a world that is not that of the cluster. Its answers do not
+// count in evaluations. It is for one goroutine.
 type Rehearsal struct {
 	chain *Chain
 	// left is how long it may still wait.
@@ -32,6 +32,12 @@ func (c *Chain) Rehearse() *Rehearsal {
 func (r *Rehearsal) AddTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy) {
 	r.chain.addTo(object, parsed, r)
 }
+
+// next implements patience.
+func (r *Rehearsal) next() time.Duration { return min(callBound, r.left) }
+
+// spend implements patience.
+func (r *Rehearsal) spend(took time.Duration) { r.left = max(0, r.left-took) }
 
 // Policies returns policies of the table with the filters of the rehearsal, which begin with the
 // answers that count. It does not change the policies.
@@ -53,13 +59,13 @@ func (r *Rehearsal) Policies(all []table.Policy) []table.Policy {
 		parsed.Consumers.Filters = slices.Clone(parsed.Consumers.Filters)
 		for k, f := range parsed.Consumers.Filters {
 			if own, ok := f.(consumerFilter); ok {
-				parsed.Consumers.Filters[k] = consumerFilter{rehearsed(own.answers, r)}
+				parsed.Consumers.Filters[k] = consumerFilter{own.rehearsed(r)}
 			}
 		}
 		parsed.Slices.Filters = slices.Clone(parsed.Slices.Filters)
 		for k, f := range parsed.Slices.Filters {
 			if own, ok := f.(sliceFilter); ok {
-				parsed.Slices.Filters[k] = sliceFilter{rehearsed(own.answers, r)}
+				parsed.Slices.Filters[k] = sliceFilter{own.rehearsed(r)}
 			}
 		}
 		all[i].Parsed = &parsed
@@ -71,17 +77,10 @@ func (r *Rehearsal) nodes(all []capacity.NodeFilter) []capacity.NodeFilter {
 	all = slices.Clone(all)
 	for k, f := range all {
 		if own, ok := f.(nodeFilter); ok {
-			all[k] = nodeFilter{rehearsed(own.answers, r)}
+			all[k] = nodeFilter{own.rehearsed(r)}
 		}
 	}
 	return all
-}
-
-// rehearsed returns answers that begin with others.
-func rehearsed[T any](base *answers[T], r *Rehearsal) *answers[T] {
-	a := newAnswers(base.filter, base.policy, base.text)
-	a.base, a.rehearsal = base, r
-	return a
 }
 
 // Unanswered are the names of the filters, sorted, that have not answered all questions in time.
