@@ -138,14 +138,15 @@ cold: ## Try the first command of the README with every cache empty: 8 minutes o
 	@go run ./hack/firstrun --cold
 
 .PHONY: bench
-bench: build ## Measure what Proffer costs; BENCH=functions,reads,push selects parts; also written to bin/bench.txt
+bench: build ## Measure what Proffer costs; BENCH='Read|Push' selects benchmarks by name; also written to bin/bench.txt
 	assets="$$($(CONTROLPLANE))"; \
 	KUBEBUILDER_ASSETS="$$assets" test/bench/run.sh '$(BENCH)' | tee bin/bench.txt
 
 .PHONY: soak
 soak: build ## Run an hour's worth of churn as fast as possible; SCALE=0.01 for a try; also written to bin/soak.txt
 	assets="$$($(CONTROLPLANE))"; \
-	KUBEBUILDER_ASSETS="$$assets" go run -C test/bench . -operator "$(CURDIR)/bin/proffer" -only soak -scale $(SCALE) | tee bin/soak.txt
+	KUBEBUILDER_ASSETS="$$assets" PROFFER_BIN="$(CURDIR)/bin/proffer" go test -C test/bench . -run '^$$' -bench Soak -timeout 12h \
+		-benchtime "$$(awk 'BEGIN {printf "%d", 1000000 * $(SCALE)}')x" | tee bin/soak.txt
 
 # Runs one test, and fails if there is none of that name: name, timeout, package, file for the output.
 one-test = CGO_ENABLED=1 go test -race -count=1 -timeout $(2) -v -run '^$(1)$$' $(3) | tee $(4); grep -q '^--- PASS: $(1)' $(4)

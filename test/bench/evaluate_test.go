@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"slices"
@@ -7,6 +7,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test/bench/population"
 )
 
 // changedPods is the number of pods that change in a batch period, at 200 events a second.
@@ -14,12 +15,16 @@ const changedPods = 20
 
 // BenchmarkEvaluate measures one evaluation of 5,000 nodes, 50,000 pods and 20 policies.
 func BenchmarkEvaluate(b *testing.B) {
-	for _, s := range []size{
+	sizes := []size{
 		{nodes: 5_000, pods: 50_000, consumers: 100, busy: 100},
 		{nodes: 5_000, pods: 50_000, consumers: 1_000, busy: 100},
 		{nodes: 5_000, pods: 50_000, consumers: 10_000, busy: 1_000},
 		{nodes: 5_000, pods: 50_000, consumers: 10_000, busy: 10_000},
-	} {
+	}
+	if testing.Short() {
+		sizes = []size{{nodes: 20, pods: 200, consumers: 20, busy: 4}}
+	}
+	for _, s := range sizes {
 		b.Run(s.String(), func(b *testing.B) { benchmarkEvaluate(b, s) })
 	}
 }
@@ -42,7 +47,7 @@ func benchmarkEvaluate(b *testing.B, s size) {
 	for i := range edits {
 		edits[i].Policies = append(slices.Clone(policies), offer.Policy{
 			Name: "edited", Version: strconv.Itoa(i), Priority: 100,
-			Consumers: offer.Scope{IDs: map[string]struct{}{consumerID(1): {}}},
+			Consumers: offer.Scope{IDs: map[string]struct{}{population.Consumer(1): {}}},
 			Fixed:     capacity.Amounts{capacity.CPU: int64(1000 * (1 + i)), capacity.Memory: gi, capacity.Pods: 10},
 		})
 	}
@@ -65,7 +70,7 @@ func BenchmarkEvaluateNamed(b *testing.B) {
 	for i := 0; i < consumers; i += perPolicy {
 		p := offer.Policy{Name: "many-" + strconv.Itoa(i/perPolicy), Consumers: offer.Scope{IDs: map[string]struct{}{}}, Fixed: fixedAmounts(1)}
 		for k := range perPolicy {
-			p.Consumers.IDs[consumerID(i+k)] = struct{}{}
+			p.Consumers.IDs[population.Consumer(i+k)] = struct{}{}
 		}
 		policies = append(policies, p)
 	}
@@ -73,7 +78,7 @@ func BenchmarkEvaluateNamed(b *testing.B) {
 	for i := range edits {
 		edits[i].Policies = append(slices.Clone(policies), offer.Policy{
 			Name: "edited", Version: strconv.Itoa(i), Priority: 1,
-			Consumers: offer.Scope{IDs: map[string]struct{}{consumerID(1): {}}}, Fixed: fixedAmounts(int64(2 + i)),
+			Consumers: offer.Scope{IDs: map[string]struct{}{population.Consumer(1): {}}}, Fixed: fixedAmounts(int64(2 + i)),
 		})
 	}
 	alternate(b, edits[0], edits[1])
@@ -83,11 +88,16 @@ func fixedAmounts(cores int64) capacity.Amounts {
 	return capacity.Amounts{capacity.CPU: 1000 * cores, capacity.Memory: gi, capacity.Pods: 10}
 }
 
+// evaluate works out offers, reusing a previous result if it is not nil.
+func evaluate(in offer.Input, previous *offer.Result) *offer.Result {
+	return offer.Evaluate(in.After(previous))
+}
+
 // alternate evaluates two inputs in turn. Both must offer something to each consumer.
 func alternate(b *testing.B, first, second offer.Input) {
 	b.Helper()
 	for _, in := range []offer.Input{first, second} {
-		if offers := evaluate(in, nil).Entries.Of(consumerID(1)).Offers; len(offers) == 0 {
+		if offers := evaluate(in, nil).Entries.Of(population.Consumer(1)).Offers; len(offers) == 0 {
 			b.Fatal("nothing is offered")
 		}
 	}
@@ -122,7 +132,11 @@ func batches(ledger *capacity.Ledger, s size) func() {
 
 // BenchmarkPodEvent measures one pod event in a ledger with ten pods on each node.
 func BenchmarkPodEvent(b *testing.B) {
-	for _, pods := range []int{1_000, 50_000} {
+	sizes := []int{1_000, 50_000}
+	if testing.Short() {
+		sizes = []int{100}
+	}
+	for _, pods := range sizes {
 		b.Run("pods="+strconv.Itoa(pods), func(b *testing.B) { benchmarkPodEvent(b, pods) })
 	}
 }

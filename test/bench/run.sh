@@ -1,22 +1,40 @@
 #!/usr/bin/env bash
-# Measures what Proffer costs, for `make bench`: all of it, or the parts named in a list with commas.
-# The part "functions" is the Benchmark functions; the others are parts of the program in this directory.
+# Measures what Proffer costs, for `make bench`: the benchmarks whose name a regular expression matches.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
-parts=${1:-}
-rest=()
-if [[ -z $parts || ,$parts, == *,functions,* ]]; then
-  figures=bin/bench-functions.txt
-  bench=(go test -run '^$' -bench . -benchmem -count 6 -timeout 60m)
-  "${bench[@]}" ./internal/grant ./internal/table | tee "$figures" >&2
-  "${bench[@]}" -C test/bench . | tee -a "$figures" >&2
-  go tool -modfile=hack/tools/go.mod benchstat "$figures"
-fi
-IFS=, read -ra named <<<"$parts"
-for part in "${named[@]}"; do
-  if [[ $part != functions ]]; then rest+=("$part"); fi
-done
-if [[ -z $parts ]] || ((${#rest[@]})); then
-  go run -C test/bench . -operator "$PWD/bin/proffer" -only "$(IFS=,; echo "${rest[*]}")"
-fi
+pattern=${1:-.}
+export PROFFER_BIN=$PWD/bin/proffer
+repeated=bin/bench-functions.txt
+: >"$repeated"
+found=
+
+# Module, package, benchmark, and how long it runs. An iteration is a call, an edit of a policy, an event
+# or a slice. Those that run once repeat their measurement themselves. benchstat needs six results of the
+# others, which measure functions.
+while read -r module package name time; do
+  [[ Benchmark$name =~ $pattern ]] || continue
+  found=1
+  bench=(go test -C "$module" "$package" -run '^$' -bench "^Benchmark$name\$" -benchtime "$time" -timeout 6h)
+  if [[ $time == *s ]]; then
+    "${bench[@]}" -benchmem -count 6 | tee -a "$repeated" >&2
+  else
+    "${bench[@]}" | grep ^Benchmark
+  fi
+done <<'END'
+. ./internal/grant Allocate 1s
+. ./internal/table Publish 1s
+. ./internal/table Lookup 1s
+test/bench . Evaluate 1s
+test/bench . EvaluateNamed 1s
+test/bench . PodEvent 1s
+test/bench . Read 1x
+test/bench . Streams 1x
+test/bench . Push 100x
+test/bench . FanOut 300x
+test/bench . Cluster 6000x
+test/slices . Slice 99x
+END
+
+[[ -n $found ]] || { echo "bench: no benchmark matches $pattern" >&2; exit 1; }
+[[ ! -s $repeated ]] || go tool -modfile=hack/tools/go.mod benchstat "$repeated"

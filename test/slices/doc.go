@@ -4,6 +4,5 @@
 //
 // PROFFER_RACE_BIN, or else PROFFER_BIN, names the operator to test. Without them the tests build one
 // with the race detector, and fail if the detector reports a race. If PROFFER_LAB_KEEP is set, the
-// tests keep logs and kubeconfigs and print their directory. The benchmark of test/bench sets
-// PROFFER_TIMES to the file for its results.
+// tests keep logs and kubeconfigs and print their directory.
 package slices

@@ -25,7 +25,7 @@ import (
 const strict = client.FieldValidation(metav1.FieldValidationStrict)
 
 // newPolicy creates a policy until the end of the test. The spec is YAML.
-func newPolicy(t *testing.T, name, spec string) {
+func newPolicy(t testing.TB, name, spec string) {
 	t.Helper()
 	p := emptyPolicy(name)
 	p.Object["spec"] = parse(t, spec)
@@ -44,7 +44,7 @@ func emptyPolicy(name string) *unstructured.Unstructured {
 	}}
 }
 
-func parse(t *testing.T, text string) map[string]any {
+func parse(t testing.TB, text string) map[string]any {
 	t.Helper()
 	var value map[string]any
 	lab.Must(t, yaml.Unmarshal([]byte(text), &value))
@@ -61,7 +61,7 @@ func patch(t *testing.T, c *lab.Cluster, object client.Object, path string, valu
 }
 
 // create creates an object on the provider until the end of the test.
-func create(t *testing.T, object client.Object) {
+func create(t testing.TB, object client.Object) {
 	t.Helper()
 	lab.Must(t, provider.Client.Create(t.Context(), object, strict))
 	t.Cleanup(func() {

@@ -39,7 +39,7 @@ type slice struct {
 }
 
 // newSlice creates a slice, which is deleted after the test.
-func newSlice(t *testing.T, consumer *lab.Cluster, name, class string, request amounts) slice {
+func newSlice(t testing.TB, consumer *lab.Cluster, name, class string, request amounts) slice {
 	t.Helper()
 	s := slice{consumer, name}
 	t.Cleanup(func() { s.remove(t) })
@@ -68,7 +68,7 @@ func quantities(a amounts) map[corev1.ResourceName]string {
 
 // remove deletes the slice and waits until both clusters have deleted everything that belongs to
 // it.
-func (s slice) remove(t *testing.T) {
+func (s slice) remove(t testing.TB) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 	defer cancel()

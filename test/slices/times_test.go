@@ -2,10 +2,8 @@ package slices
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -28,26 +26,50 @@ var steps = []string{
 	"the consumer sees that it is accepted", "the consumer has the virtual node",
 }
 
-// TestTimesFromCreateToUse prints when each step was seen after the consumer's create, which shows
-// Liqo's share of the wait. If PROFFER_TIMES is set, it measures more slices and writes their times
-// to that file for the benchmark.
-func TestTimesFromCreateToUse(t *testing.T) {
-	rounds, file := 8, os.Getenv("PROFFER_TIMES")
-	if file != "" {
-		rounds = 100
+// The indexes of two steps.
+const (
+	authenticated = 1
+	accepted      = 2
+)
+
+// timedPolicy offers enough for all slices whose times are measured.
+const timedPolicy = `{class: gold, offer: {fixed: {cpu: "64", memory: 64Gi, pods: "200"}}}`
+
+// BenchmarkSlice measures one slice after the other: when each step was seen after the consumer's create,
+// and the operator's part of the wait until the consumer has the virtual node.
+func BenchmarkSlice(b *testing.B) {
+	newPolicy(b, "timed", timedPolicy)
+	timeOne(b, "timed-first") // a warm-up
+	taken, shares := make([][]float64, len(steps)+1), []float64(nil)
+	for b.Loop() {
+		after := timeOne(b, fmt.Sprintf("timed-%d", len(shares)))
+		for step, at := range after {
+			taken[step] = append(taken[step], float64(at.Milliseconds()))
+		}
+		ours := after[accepted] - after[authenticated]
+		taken[len(steps)] = append(taken[len(steps)], float64(ours.Milliseconds()))
+		shares = append(shares, float64(ours)/float64(after[len(steps)-1]))
 	}
-	newPolicy(t, "timed", `{class: gold, offer: {fixed: {cpu: "64", memory: 64Gi, pods: "200"}}}`)
+	b.ReportMetric(0, "ns/op") // reports nothing
+	for step, unit := range []string{"replica", "authenticated", "accepted", "quota", "seen", "node", "ours"} {
+		slices.Sort(taken[step])
+		b.ReportMetric(taken[step][len(shares)/2], unit+"-p50-ms")
+		b.ReportMetric(taken[step][len(shares)*99/100], unit+"-p99-ms")
+	}
+	slices.Sort(shares)
+	b.ReportMetric(shares[len(shares)/2], "x-node")
+}
+
+// TestTimesFromCreateToUse prints when each step was seen after the consumer's create, which shows
+// Liqo's share of the wait.
+func TestTimesFromCreateToUse(t *testing.T) {
+	const rounds = 8
+	newPolicy(t, "timed", timedPolicy)
 	taken := make([][]time.Duration, len(steps))
 	for i := range rounds {
-		// The watches of a slice end with its subtest.
-		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			for step, at := range timeOne(t, fmt.Sprintf("timed-%d", i)) {
-				taken[step] = append(taken[step], at)
-			}
-		})
-	}
-	if file != "" {
-		writeTimes(t, file, taken)
+		for step, at := range timeOne(t, fmt.Sprintf("timed-%d", i)) {
+			taken[step] = append(taken[step], at)
+		}
 	}
 	var table strings.Builder
 	w := tabwriter.NewWriter(&table, 0, 0, 2, ' ', 0)
@@ -61,16 +83,8 @@ func TestTimesFromCreateToUse(t *testing.T) {
 	t.Logf("of %d slices, one after the other:\n%s", rounds, &table)
 }
 
-// writeTimes writes the times in nanoseconds: one list for each step, with one time for each slice.
-func writeTimes(t *testing.T, file string, taken [][]time.Duration) {
-	t.Helper()
-	data, err := json.Marshal(taken)
-	lab.Must(t, err)
-	lab.Must(t, os.WriteFile(file, data, 0o600))
-}
-
 // timeOne creates a slice and returns when each step was first seen.
-func timeOne(t *testing.T, name string) []time.Duration {
+func timeOne(t testing.TB, name string) []time.Duration {
 	t.Helper()
 	var mu sync.Mutex
 	seen := make([]time.Time, len(steps))
@@ -81,7 +95,7 @@ func timeOne(t *testing.T, name string) []time.Duration {
 			seen[step] = time.Now()
 		}
 	}
-	accepted := func(o client.Object, condition authv1beta1.ResourceSliceConditionType) bool {
+	isAccepted := func(o client.Object, condition authv1beta1.ResourceSliceConditionType) bool {
 		rs, ok := o.(*authv1beta1.ResourceSlice)
 		if !ok {
 			return false
@@ -94,16 +108,16 @@ func timeOne(t *testing.T, name string) []time.Duration {
 	there.Name, there.Namespace = name, lab.TenantNamespace(rome.ID)
 	here := &authv1beta1.ResourceSlice{}
 	here.Name, here.Namespace = name, lab.TenantNamespace(provider.ID)
-	follow(t, provider, &authv1beta1.ResourceSliceList{}, there, func(o client.Object) {
+	defer follow(t, provider, &authv1beta1.ResourceSliceList{}, there, func(o client.Object) {
 		mark(0, true)
-		mark(1, accepted(o, authv1beta1.ResourceSliceConditionTypeAuthentication))
-		mark(2, accepted(o, authv1beta1.ResourceSliceConditionTypeResources))
-	})
-	follow(t, provider, &offloadingv1beta1.QuotaList{}, s.emptyQuota(), func(client.Object) { mark(3, true) })
-	follow(t, rome, &authv1beta1.ResourceSliceList{}, here, func(o client.Object) {
-		mark(4, accepted(o, authv1beta1.ResourceSliceConditionTypeResources))
-	})
-	follow(t, rome, &offloadingv1beta1.VirtualNodeList{}, s.emptyVirtualNode(), func(client.Object) { mark(5, true) })
+		mark(authenticated, isAccepted(o, authv1beta1.ResourceSliceConditionTypeAuthentication))
+		mark(accepted, isAccepted(o, authv1beta1.ResourceSliceConditionTypeResources))
+	})()
+	defer follow(t, provider, &offloadingv1beta1.QuotaList{}, s.emptyQuota(), func(client.Object) { mark(3, true) })()
+	defer follow(t, rome, &authv1beta1.ResourceSliceList{}, here, func(o client.Object) {
+		mark(4, isAccepted(o, authv1beta1.ResourceSliceConditionTypeResources))
+	})()
+	defer follow(t, rome, &offloadingv1beta1.VirtualNodeList{}, s.emptyVirtualNode(), func(client.Object) { mark(5, true) })()
 
 	created := time.Now()
 	newSlice(t, rome, name, "gold", amounts{"cpu": "1", "memory": "1Gi", "pods": "5"})
@@ -124,8 +138,10 @@ func timeOne(t *testing.T, name string) []time.Duration {
 	return after
 }
 
-// follow calls handle with each state of an object until the end of the test.
-func follow(t *testing.T, c *lab.Cluster, list client.ObjectList, object client.Object, handle func(client.Object)) {
+// follow calls handle with each state of an object until the returned function is called.
+func follow(
+	t testing.TB, c *lab.Cluster, list client.ObjectList, object client.Object, handle func(client.Object),
+) (stop func()) {
 	t.Helper()
 	events, err := c.Client.Watch(t.Context(), list, client.InNamespace(object.GetNamespace()),
 		client.MatchingFields{"metadata.name": object.GetName()})
@@ -138,8 +154,8 @@ func follow(t *testing.T, c *lab.Cluster, list client.ObjectList, object client.
 			}
 		}
 	})
-	t.Cleanup(func() {
+	return func() {
 		events.Stop()
 		group.Wait()
-	})
+	}
 }

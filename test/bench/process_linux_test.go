@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"bufio"
@@ -30,7 +30,7 @@ func residentOf(pid int) (resident, error) {
 		return resident{}, err
 	}
 	var r resident
-	fields := map[string]*float64{"VmRSS": &r.now, "RssAnon": &r.anonymous, "VmHWM": &r.peak}
+	fields := map[string]*float64{"VmRSS": &r.now, "VmHWM": &r.peak}
 	for lines := bufio.NewScanner(bytes.NewReader(status)); lines.Scan(); {
 		name, value, _ := strings.Cut(lines.Text(), ":")
 		field := fields[name]

@@ -1,3 +1,6 @@
+// Command follow watches a cluster in place of the operator. Its arguments are a way and the path of a
+// kubeconfig. It writes a line once it knows all objects, and answers each line of its input with the
+// bytes of its live heap. It ends with its input.
 package main
 
 import (
@@ -7,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"runtime"
 
+	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,57 +25,47 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// follow is the first argument of the processes that watch a cluster in place of the operator.
-const follow = "follow"
-
-// The ways to learn a cluster's nodes and pods that are compared with the operator's. All of them
-// request the same objects in protobuf.
-const (
-	// followReflector is client-go's reflector, which decodes whole objects, with a store that
-	// keeps of each object only its entry.
-	followReflector = "reflector"
-	// followStripped is the same, but keeps reduced objects until all have arrived, and only then
-	// builds the entries.
-	followStripped = "stripped"
-	// followCache is controller-runtime's cache with a transform that reduces the objects.
-	followCache = "cache"
-	// followList reads lists and discards the bytes, which is the lower bound of a start.
-	followList = "list"
-	// followWatch reads a watch of pods and discards the bytes, which is the lower bound of an
-	// event.
-	followWatch = "watch"
-	// followNothing reads nothing. It shows what a process of this program costs by itself.
-	followNothing = "nothing"
-)
+// ways are the ways to learn a cluster's nodes and pods that are compared with the operator's. All of
+// them request the same objects in protobuf, and call known when they have all.
+var ways = map[string]func(ctx context.Context, config *rest.Config, known func()) error{
+	// client-go's reflector, which decodes whole objects, with a store that keeps only entries.
+	"reflector": reflector(entryOf),
+	// The same, but it keeps reduced objects until all have arrived, and only then builds the entries.
+	"stripped": reflector(stripped),
+	// controller-runtime's cache with a transform that reduces the objects.
+	"cache": cacheObjects,
+	// Lists whose bytes are discarded: the lower bound of a start.
+	"list": readLists,
+	// A watch of pods whose bytes are discarded: the lower bound of an event.
+	"watch": readWatch,
+}
 
 // podFields selects the pods that are bound and not finished.
 const podFields = "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed"
 
-// followCluster watches the cluster of a kubeconfig, args[1], in the way args[0], until its input
-// ends. It writes a line once it knows all objects, and answers each input line with the bytes of
-// its live heap.
-func followCluster(args []string, in io.Reader, out io.Writer) error {
+func main() {
+	log.SetLogger(logr.Discard()) // errors are returned
+	if err := follow(os.Args[1:], os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "follow:", err)
+		os.Exit(1)
+	}
+}
+
+func follow(args []string, in io.Reader, out io.Writer) error {
 	if len(args) != 2 {
-		return errors.New("follow: want a way and the path of a kubeconfig")
+		return errors.New("want a way and the path of a kubeconfig")
 	}
 	config, err := clientcmd.BuildConfigFromFlags("", args[1])
 	if err != nil {
-		return fmt.Errorf("follow: %w", err)
+		return err
 	}
 	config.ContentType, config.AcceptContentTypes = kuberuntime.ContentTypeProtobuf, kuberuntime.ContentTypeProtobuf
-	ways := map[string]func(context.Context, *rest.Config, func()) error{
-		followReflector: reflector(entryOf), followStripped: reflector(stripped),
-		followCache: cacheObjects, followList: readLists, followWatch: readWatch,
-		followNothing: func(_ context.Context, _ *rest.Config, known func()) error {
-			known()
-			return nil
-		},
-	}
 	way := ways[args[0]]
 	if way == nil {
-		return fmt.Errorf("follow: unknown way %q", args[0])
+		return fmt.Errorf("unknown way %q", args[0])
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	group, ctx := errgroup.WithContext(ctx)

@@ -1,4 +1,4 @@
-package main
+package bench
 
 import (
 	"fmt"
@@ -8,6 +8,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
+	"proffer.dev/proffer/test/bench/population"
 )
 
 // size is the size of a cluster and the number of its consumers.
@@ -21,6 +22,7 @@ type size struct {
 func (s size) String() string { return fmt.Sprintf("consumers=%d/busy=%d", s.consumers, s.busy) }
 
 const (
+	gi               = 1 << 30
 	zones            = 4
 	tiers            = 4
 	policiesPerClass = 5
@@ -69,7 +71,7 @@ func newPod(i int, s size) capacity.Pod {
 		Requests: capacity.Amounts{capacity.CPU: 250, capacity.Memory: gi / 2},
 	}
 	if i%5 == 4 && s.busy > 0 {
-		p.Consumer = consumerID(i / 5 % s.busy * (s.consumers / s.busy))
+		p.Consumer = population.Consumer(i / 5 % s.busy * (s.consumers / s.busy))
 	}
 	return p
 }
@@ -79,8 +81,8 @@ func podKey(i int) string { return fmt.Sprintf("6f1c2d3e-0000-4000-8000-%012d", 
 func newConsumers(n int) []offer.Consumer {
 	consumers := make([]offer.Consumer, n)
 	for i := range consumers {
-		consumers[i] = offer.Consumer{ID: consumerID(i), Labels: map[string]string{
-			"liqo.io/remote-cluster-id": consumerID(i),
+		consumers[i] = offer.Consumer{ID: population.Consumer(i), Labels: map[string]string{
+			"liqo.io/remote-cluster-id": population.Consumer(i),
 			"tier":                      fmt.Sprintf("tier-%d", i%tiers),
 			"country":                   fmt.Sprintf("country-%d", i%30),
 		}}
@@ -105,7 +107,7 @@ func newPolicies(consumers int) []offer.Policy {
 			case 0:
 				p.Consumers.IDs = map[string]struct{}{}
 				for k := range 50 {
-					p.Consumers.IDs[consumerID((c*50+k)%consumers)] = struct{}{}
+					p.Consumers.IDs[population.Consumer((c*50+k)%consumers)] = struct{}{}
 				}
 			case 1, 2, 3:
 				p.Consumers.Selector = selector(fmt.Sprintf("tier=tier-%d", i-1))
