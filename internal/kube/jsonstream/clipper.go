@@ -26,7 +26,19 @@ type clipper struct {
 func (c *clipper) Read(to []byte) (int, error) {
 	n, err := c.from.Read(to)
 	kept := to[:0]
-	for _, b := range to[:n] {
+	for rest := to[:n]; len(rest) > 0; {
+		if c.inText && c.escape == 0 {
+			plain := plainText(rest)
+			if c.depth <= maxNesting {
+				kept = append(kept, plain[:min(len(plain), max(0, maxText-c.length))]...)
+			}
+			c.length += len(plain)
+			if rest = rest[len(plain):]; len(rest) == 0 {
+				break
+			}
+		}
+		b := rest[0]
+		rest = rest[1:]
 		var keep bool
 		if c.inText {
 			keep = c.text(b)
@@ -38,6 +50,17 @@ func (c *clipper) Read(to []byte) (int, error) {
 		}
 	}
 	return len(kept), err
+}
+
+// plainText returns the part of a text before the next quote or backslash, which is most of a list. It
+// stops at the first of either: a search for one beyond the other would read escape sequences many times.
+func plainText(text []byte) []byte {
+	for i, b := range text {
+		if b == '"' || b == '\\' {
+			return text[:i]
+		}
+	}
+	return text
 }
 
 // text reports whether a byte of a text is kept. An escape sequence is kept or left out as a whole.
