@@ -11,9 +11,9 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// answers caches the answer for each entry that was read since the last publication. Building and
-// marshalling an answer takes a quarter of the CPU of a read. Methods are safe for concurrent use,
-// and take no lock if the answer is cached.
+// answers caches the answer for each entry that was read since the last publication. Without it, 64
+// concurrent reads cost 1.30 times the CPU of a bare server instead of 1.11 times (BenchmarkRead in
+// test/bench). Methods are safe for concurrent use, and take no lock if the answer is cached.
 type answers[M proto.Message] struct {
 	table *table.Table
 	// build returns the answer for the offers of an entry.
