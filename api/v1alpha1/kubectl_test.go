@@ -2,6 +2,7 @@ package v1alpha1_test
 
 import (
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -26,11 +27,10 @@ func TestTheReferenceQuotesTheMessagesOfKubectl(t *testing.T) {
 	for _, row := range rows {
 		written, said, right := row[1], strings.ReplaceAll(row[2], `\|`, "|"), row[3]
 		manifest := "apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: standard}\nspec: {offer: {" + written + "}}\n"
-		cmd := kubectlCommand(t.Context(), kubeconfig, "apply", "--dry-run=server", "-f", "-")
-		cmd.Stdin = strings.NewReader(manifest)
-		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), said) {
-			t.Errorf("%s: %v; the reference says %s, and kubectl:\n%s", written, err, said, out)
+		_, err := test.Kubectl(t.Context(), filepath.Join(cluster.Assets, "kubectl"), kubeconfig, manifest,
+			"apply", "--dry-run=server", "-f", "-")
+		if err == nil || !strings.Contains(err.Error(), said) {
+			t.Errorf("%s: the reference says %s, and kubectl: %v", written, said, err)
 		}
 		if err := api.Create(t.Context(), policy(t, "standard", "offer: {"+right+"}"), client.DryRunAll,
 			strict); err != nil {

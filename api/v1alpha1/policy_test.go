@@ -1,8 +1,6 @@
 package v1alpha1_test
 
 import (
-	"context"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -246,18 +244,9 @@ func columns(t *testing.T, args ...string) [][]string {
 	return rows
 }
 
-func kubectlCommand(ctx context.Context, kubeconfig string, args ...string) *exec.Cmd {
-	return exec.CommandContext(ctx, filepath.Join(cluster.Assets, "kubectl"),
-		append([]string{"--kubeconfig", kubeconfig}, args...)...)
-}
-
 func kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	path := cluster.KubeconfigFile(t)
-	cmd := kubectlCommand(t.Context(), path, args...)
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		t.Fatalf("%s: %v\n%s", cmd, err, out)
-	}
-	return string(out)
+	out, err := test.Kubectl(t.Context(), filepath.Join(cluster.Assets, "kubectl"), cluster.KubeconfigFile(t), "", args...)
+	test.Must(t, err)
+	return out
 }

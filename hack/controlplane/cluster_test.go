@@ -76,11 +76,9 @@ func TestClientsAuthenticateAsAnyUser(t *testing.T) {
 		}
 	})
 	t.Run("kubectl is the administrator through the kubeconfig", func(t *testing.T) {
-		path := c.KubeconfigFile(t)
-		kubectl := exec.CommandContext(t.Context(), filepath.Join(c.Assets, "kubectl"), "--kubeconfig", path, "get",
-			"namespace", "default", "-o", "name")
-		out, err := kubectl.CombinedOutput()
-		if got := strings.TrimSpace(string(out)); err != nil || got != "namespace/default" {
+		out, err := test.Kubectl(t.Context(), filepath.Join(c.Assets, "kubectl"), c.KubeconfigFile(t), "",
+			"get", "namespace", "default", "-o", "name")
+		if got := strings.TrimSpace(out); err != nil || got != "namespace/default" {
 			t.Errorf("kubectl: %q, %v", got, err)
 		}
 	})

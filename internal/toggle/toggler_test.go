@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -124,11 +123,8 @@ func grantRights(t *testing.T) {
 // kubectl runs kubectl as the admin, with a manifest.
 func (l *lab) kubectl(manifest string, args ...string) {
 	l.t.Helper()
-	cmd := exec.CommandContext(l.t.Context(), filepath.Join(kubetest.Cluster(l.t).Assets, "kubectl"), append(args, "--kubeconfig", l.kubeconfig)...)
-	cmd.Stdin = strings.NewReader(manifest)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		l.t.Fatalf("kubectl %v: %v: %s", args, err, out)
-	}
+	_, err := test.Kubectl(l.t.Context(), filepath.Join(kubetest.Cluster(l.t).Assets, "kubectl"), l.kubeconfig, manifest, args...)
+	test.Must(l.t, err)
 }
 
 // orchestration creates an Orchestration that knows milan and oslo.

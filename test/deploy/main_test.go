@@ -1,12 +1,10 @@
 package deploy
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 
@@ -86,14 +84,7 @@ func run(m *testing.M) (code int, err error) {
 
 // kubectl runs the real kubectl as an admin of the cluster and returns its standard output.
 func kubectl(ctx context.Context, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, cluster.kubectl, args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.kubeconfig)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return stdout.String(), fmt.Errorf("kubectl %v: %w\n%s", args, err, &stderr)
-	}
-	return stdout.String(), nil
+	return test.Kubectl(ctx, cluster.kubectl, cluster.kubeconfig, "", args...)
 }
 
 // mustKubectl runs kubectl and fails the test on an error.

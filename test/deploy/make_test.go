@@ -76,12 +76,9 @@ func (m *makefile) mustRefuse(t *testing.T, message string, args ...string) {
 // mustKubectl runs kubectl and fails the test on an error.
 func (m *makefile) mustKubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.CommandContext(t.Context(), m.kubectl,
-		append([]string{"--kubeconfig", m.kubeconfig}, args...)...).CombinedOutput()
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
-	return string(out)
+	out, err := test.Kubectl(t.Context(), m.kubectl, m.kubeconfig, "", args...)
+	test.Must(t, err)
+	return out
 }
 
 // objects returns the kinds and names of those objects of the list that the cluster has.

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -37,18 +36,9 @@ func newCluster(t *testing.T) cluster {
 // on runs kubectl and fails the test on an error.
 func (c cluster) on(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := c.run(t, args...)
-	if err != nil {
-		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
-	}
+	out, err := test.Kubectl(t.Context(), c.kubectl, c.kubeconfig, "", args...)
+	test.Must(t, err)
 	return out
-}
-
-func (c cluster) run(t *testing.T, args ...string) (string, error) {
-	t.Helper()
-	command := exec.CommandContext(t.Context(), c.kubectl, append([]string{"--kubeconfig", c.kubeconfig}, args...)...)
-	out, err := command.CombinedOutput()
-	return string(out), err
 }
 
 // helm runs Helm on the cluster, in the operator's namespace, and fails the test on an error.

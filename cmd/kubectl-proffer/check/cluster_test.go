@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -35,11 +34,8 @@ func kubeconfig(t *testing.T) string {
 // kubectl runs the kubectl of the test's cluster as its administrator.
 func kubectl(t *testing.T, file string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), filepath.Join(kubetest.Cluster(t).Assets, "kubectl"), args...)
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+file)
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("kubectl %v: %v\n%s", args, err, out)
-	}
+	_, err := test.Kubectl(context.WithoutCancel(t.Context()), filepath.Join(kubetest.Cluster(t).Assets, "kubectl"), file, "", args...)
+	test.Must(t, err)
 }
 
 // caller is the administrator of a kubeconfig, or another user.
