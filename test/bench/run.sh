@@ -6,6 +6,7 @@ cd "$(dirname "$0")/../.."
 pattern=${1:-.}
 export PROFFER_BIN=$PWD/bin/proffer
 repeated=bin/bench-functions.txt
+mkdir -p bin
 : >"$repeated"
 found=
 
