@@ -28,10 +28,18 @@ func newPool(nodes *Nodes, view *capacity.View, index int, levels capacity.Amoun
 		return nil
 	}
 	p := &pool{Pool: &view.Pools[index], nodes: nodes, view: view, index: index}
-	for c, name := range view.Columns {
-		if c >= len(p.Listed) || !p.Listed[c] {
+	count := 0
+	for _, listed := range p.Listed {
+		if listed {
+			count++
+		}
+	}
+	p.steps = make([]Step, 0, count)
+	for c, listed := range p.Listed {
+		if !listed {
 			continue
 		}
+		name := view.Columns[c]
 		s := Step{
 			Resource: name, Source: FromNodes, Max: none, Held: none,
 			Reserve: nodes.Reserve[name], Percent: nodes.Percent, column: c,
