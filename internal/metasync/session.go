@@ -139,8 +139,9 @@ func (s *session) pass(ctx context.Context, now state) (more bool, err error) {
 	return more, err
 }
 
-// maxConflicts bounds the attempts of a transaction that loses to another one.
-const maxConflicts = 3
+// maxConflicts bounds the attempts of a transaction that loses to another one. In a cluster of which each node
+// takes writes, the transactions of the other nodes win whenever they meet, so a few may be lost in a row.
+const maxConflicts = 10
 
 // tryAgain repeats a transaction while it loses to another one, and returns its last error.
 func tryAgain(transaction func() error) (err error) {

@@ -23,7 +23,7 @@ import (
 
 func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		tab := table.New()
+		tab, before := table.New(), failedCalls(t)
 		b := New(Config{
 			Options: Options{Engine: config.MySQL, DSNFile: filepath.Join(t.TempDir(), "none"), ClusterID: "milan", Sample: time.Minute},
 			Table:   tab, Log: logr.Discard(),
@@ -48,7 +48,7 @@ func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {
 		if n < 13 || n > 16 {
 			t.Errorf("%v failed passes in 10 minutes, want about 14", n)
 		}
-		if got := failedCalls(t); got != n {
+		if got := failedCalls(t) - before; got < n { // Books of other tests fail meanwhile.
 			t.Errorf("the controller metasync has counted %v failures, want %v", got, n)
 		}
 		if lag := b.metrics.lagAt(time.Now()); lag != 10*time.Minute {
