@@ -13,11 +13,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/api/rest"
@@ -196,50 +194,32 @@ func (p *Plugins) chainOf(b built, late filters.Late, log logr.Logger) *filters.
 	return filters.New(p.Filters, b.nodeFilters, b.consumerFilters, b.sliceFilters, late, log)
 }
 
-// runners holds the additions of the plugins to an operator.
-type runners struct {
-	// leading run while this replica leads, everywhere in every replica.
-	leading, everywhere []manager.Runnable
-	// wake are called after each evaluation.
-	wake       []func(*table.Snapshot)
-	collectors []prometheus.Collector
-}
-
-func (p *parts) runners(holding func() bool, log logr.Logger) runners {
-	var out runners
-	for _, name := range slices.Sorted(maps.Keys(p.reconcilers)) {
-		r := p.reconcilers[name]
-		config := reconcilers.Config{Name: name, Reconciler: r, Table: p.table, Log: log}
-		everywhere := reconcilers.OfEveryReplica(r)
+// ofPlugins returns the additions of the plugins to an operator.
+func (h *house) ofPlugins() (r room, err error) {
+	log := h.log.WithName("reconcilers")
+	for _, name := range slices.Sorted(maps.Keys(h.reconcilers)) {
+		config := reconcilers.Config{Name: name, Reconciler: h.reconcilers[name], Table: h.table, Log: log}
+		everywhere := reconcilers.OfEveryReplica(config.Reconciler)
 		if !everywhere {
-			config.Holding = holding
+			config.Holding = h.tenure.Holds
 		}
 		runner := reconcilers.New(config)
 		if everywhere {
-			out.everywhere = append(out.everywhere, runner)
+			r.everywhere = append(r.everywhere, runner)
 		} else {
-			out.leading = append(out.leading, runner)
+			r.leading = append(r.leading, runner)
 		}
-		out.wake, out.collectors = append(out.wake, onSnapshot(runner.Wake)), append(out.collectors, runner)
+		r.published, r.collectors = append(r.published, onSnapshot(runner.Wake)), append(r.collectors, runner)
 	}
-	if p.metasync != nil {
+	if h.metasync != nil {
 		books := metasync.New(metasync.Config{
-			Options: *p.metasync, Table: p.table, Holding: holding, Log: log.WithName(metasync.Name),
+			Options: *h.metasync, Table: h.table, Holding: h.tenure.Holds, Log: log.WithName(metasync.Name),
 		})
-		out.leading, out.collectors = append(out.leading, books), append(out.collectors, books)
-		out.wake = append(out.wake, onSnapshot(books.Wake))
+		r.leading, r.collectors = append(r.leading, books), append(r.collectors, books)
+		r.published = append(r.published, onSnapshot(books.Wake))
 	}
-	if p.chain != nil {
-		out.collectors = append(out.collectors, p.chain)
+	if h.chain != nil {
+		r.collectors = append(r.collectors, h.chain)
 	}
-	return out
-}
-
-// addTo adds to the manager what runs in every replica.
-func (r *runners) addTo(mgr ctrl.Manager) error {
-	var err error
-	for _, runnable := range r.everywhere {
-		err = errors.Join(err, mgr.Add(runnable))
-	}
-	return err
+	return r, nil
 }

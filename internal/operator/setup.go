@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,11 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
-	toolscache "k8s.io/client-go/tools/cache"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/offered"
@@ -24,14 +21,11 @@ import (
 	"proffer.dev/proffer/controllers/slice"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
-	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/metasync"
-	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/source/consumers"
-	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/source/peers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
@@ -128,98 +122,51 @@ type parts struct {
 // Objects flow in one direction. The caches of each kind and the ledger wake the engine, which
 // publishes a snapshot. Writers read the snapshot. All replicas evaluate; only the leader writes.
 func setup(mgr ctrl.Manager, p parts) error {
-	log := mgr.GetLogger().WithName("controllers")
-	wake, namespace, recorder := p.debouncer.Wake, namespaceOf(p.election), mgr.GetEventRecorder(eventSource)
-	liqo, err := slice.NewClients(mgr.GetConfig(), mgr.GetHTTPClient())
-	if err != nil {
-		return fmt.Errorf("making a client for Liqo's objects: %w", err)
-	}
-
-	// Everything that is watched, each kind with its cache.
-	core, err := nodes.New(mgr.GetConfig(), p.ledger, p.nodeGrace, wake, log.WithName("core"))
+	h, err := newHouse(mgr, p)
 	if err != nil {
 		return err
 	}
-	policies, clusters := policy.NewCache(p.chain), consumers.NewCache()
-	decider := slice.NewDecider(liqo, p.debouncer.WakeNow, wake, log.WithName("slices"))
-	tenants := consumers.Tenants{Handler: decider.Tenants(), Fields: slice.TenantFields}
-	informers := slices.Concat(consumers.Watches(liqo, clusters, tenants, wake, log.WithName("consumers")),
-		decider.Informers(), peers.Watches(liqo, p.ledger, wake, log.WithName("peers")))
-	tenure := &kube.Tenure{}
-	monitors := newExternals(&p, policies, clusters, tenure.Holds, log)
-
-	// The writers, which run while this replica leads.
-	restores := restore.New()
-	statuses := policy.NewStatusReconciler(mgr.GetClient(), p.table, policies.Version, recorder, restores,
-		log.WithName("status"))
-	answers := slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), namespace, decider, p.debouncer, tenure.Holds,
-		recorder, restores, log.WithName("slices"))
-	record := offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), namespace, log.WithName("offered"))
-	work := []manager.Runnable{statuses, answers, offered.Writer{Record: record}}
-	// These run after each evaluation. The answers come last, because workers start to write with
-	// them.
-	published := []func(*table.Snapshot){policies.Remember, record.Note, onSnapshot(statuses.Wake), monitors.follow}
-	guards, err := p.guards(liqo, answers, wake, restores, log)
-	if err != nil {
-		return err
-	}
-	work, published, collectors := append(work, guards.work...), append(published, guards.published...), guards.collectors
-	components := p.components(mgr, liqo, clusters, informers, restores, tenure.Holds)
-	work, published = append(work, components.work...), append(published, components.published...)
-	collectors = append(collectors, components.collectors...)
-	plugins := p.runners(tenure.Holds, log.WithName("reconcilers"))
-	work, published = append(work, plugins.leading...), append(published, plugins.wake...)
-	collectors = append(collectors, plugins.collectors...)
-	published = append(published, answers.Commit)
-	if !p.observer {
-		leader, err := kube.NewLeader(mgr, LeaderElectionID, p.election, tenure, log.WithName("leader"), work...)
+	var all room
+	for _, roomOf := range []func() (room, error){
+		h.ofNodes, h.ofInformers, h.ofPolicies, h.ofRecord, h.ofMonitors, h.ofGuards, h.ofComponents, h.ofPlugins,
+		h.ofSlices, // Its workers start to write with the snapshot, so it comes last.
+	} {
+		r, err := roomOf()
 		if err != nil {
 			return err
 		}
-		if err := mgr.Add(leader); err != nil {
-			return err
-		}
+		all = all.and(r)
 	}
+	all = all.and(h.ofEngine(all))
+	if err := h.register(all.collectors); err != nil {
+		return err
+	}
+	return h.add(all)
+}
 
-	parser, err := policy.NewReconciler(mgr.GetCache(), policies, wake, statuses.Check, log.WithName("policies"))
+// newHouse makes what several rooms share.
+func newHouse(mgr ctrl.Manager, p parts) (*house, error) {
+	h := &house{
+		parts: p, mgr: mgr, log: mgr.GetLogger().WithName("controllers"), namespace: namespaceOf(p.election),
+		recorder: mgr.GetEventRecorder(eventSource), restores: restore.New(), tenure: &kube.Tenure{},
+		policies: policy.NewCache(p.chain), clusters: consumers.NewCache(),
+	}
+	liqo, err := slice.NewClients(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("making a client for Liqo's objects: %w", err)
 	}
-	ofGrants, err := decider.WatchGrants(mgr.GetCache(), wake)
-	if err != nil {
-		return err
-	}
-	evaluator := engine.New(engine.Config{
-		Ledger: p.ledger, Policies: policies, Consumers: clusters, Slices: decider, Peers: decider.Peers,
-		Debouncer: p.debouncer, Table: p.table,
-		Previous: func() []offer.PreviousOffers { return record.Previous(policies.Previous()) },
-		Sources:  monitors.and(sourcesOf(append(core.Sources(), parser, ofGrants, record), informers)),
-		Answers:  monitors.Answers, Published: published, Log: log.WithName("offers"),
-	})
-	if p.metrics != nil {
-		for _, c := range slices.Concat(collectors, core.Metrics(), []prometheus.Collector{
-			restores, statuses, answers, monitors, evaluator, &collector{table: p.table, version: p.version},
-		}) {
-			if err := p.metrics.Register(c); err != nil {
-				return fmt.Errorf("registering metrics: %w", err)
-			}
-		}
-	}
-	return errors.Join(mgr.Add(core), mgr.Add(informers), mgr.Add(parser), mgr.Add(record), mgr.Add(evaluator),
-		mgr.Add(monitors), plugins.addTo(mgr))
+	h.liqo = liqo
+	h.decider = slice.NewDecider(liqo, p.debouncer.WakeNow, h.wake, h.log.WithName("slices"))
+	h.answers = slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), h.namespace, h.decider, p.debouncer,
+		h.tenure.Holds, h.recorder, h.restores, h.log.WithName("slices"))
+	h.record = offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), h.namespace, h.log.WithName("offered"))
+	tenants := consumers.Tenants{Handler: h.decider.Tenants(), Fields: slice.TenantFields}
+	h.informers = slices.Concat(consumers.Watches(liqo, h.clusters, tenants, h.wake, h.log.WithName("consumers")),
+		h.decider.Informers(), peers.Watches(liqo, p.ledger, h.wake, h.log.WithName("peers")))
+	h.monitors = newExternals(&p, h.policies, h.clusters, h.tenure.Holds, h.log)
+	return h, nil
 }
 
 func onSnapshot(wake func()) func(*table.Snapshot) {
 	return func(*table.Snapshot) { wake() }
-}
-
-func sourcesOf(checkers []toolscache.DoneChecker, informers kube.CRDInformers) []engine.Source {
-	var all []engine.Source
-	for _, c := range checkers {
-		all = append(all, c)
-	}
-	for _, i := range informers {
-		all = append(all, i)
-	}
-	return all
 }

@@ -1,0 +1,162 @@
+package operator
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/tools/events"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"proffer.dev/proffer/controllers/offered"
+	"proffer.dev/proffer/controllers/policy"
+	"proffer.dev/proffer/controllers/slice"
+	"proffer.dev/proffer/internal/engine"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
+	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/consumers"
+	"proffer.dev/proffer/internal/source/nodes"
+	"proffer.dev/proffer/internal/table"
+)
+
+// room lists what one part of the operator is made of.
+type room struct {
+	// everywhere runs in every replica, and leading while this replica leads.
+	everywhere, leading []manager.Runnable
+	// sources must be complete before the first evaluation.
+	sources []engine.Source
+	// published is called after each evaluation, in the order of the rooms.
+	published  []func(*table.Snapshot)
+	collectors []prometheus.Collector
+}
+
+// and returns both rooms as one.
+func (r room) and(next room) room {
+	return room{
+		everywhere: append(r.everywhere, next.everywhere...), leading: append(r.leading, next.leading...),
+		sources: append(r.sources, next.sources...), published: append(r.published, next.published...),
+		collectors: append(r.collectors, next.collectors...),
+	}
+}
+
+// house holds what several rooms share.
+type house struct {
+	parts
+	mgr       ctrl.Manager
+	log       logr.Logger
+	namespace string
+	recorder  events.EventRecorder
+	restores  restore.Restores
+	tenure    *kube.Tenure
+	liqo      *slice.Clients
+	policies  *policy.Cache
+	clusters  *consumers.Cache
+	informers kube.CRDInformers
+	decider   *slice.Decider
+	answers   *slice.Writer
+	record    *offered.Record
+	monitors  *externals
+}
+
+// wake schedules an evaluation.
+func (h *house) wake() { h.debouncer.Wake() }
+
+func (h *house) ofNodes() (r room, err error) {
+	core, err := nodes.New(h.mgr.GetConfig(), h.ledger, h.nodeGrace, h.wake, h.log.WithName("core"))
+	if err != nil {
+		return r, err
+	}
+	for _, s := range core.Sources() {
+		r.sources = append(r.sources, s)
+	}
+	r.everywhere, r.collectors = []manager.Runnable{core}, core.Metrics()
+	return r, nil
+}
+
+func (h *house) ofInformers() (r room, err error) {
+	for _, i := range h.informers {
+		r.sources = append(r.sources, i)
+	}
+	r.everywhere = []manager.Runnable{h.informers}
+	return r, nil
+}
+
+func (h *house) ofPolicies() (room, error) {
+	statuses := policy.NewStatusReconciler(h.mgr.GetClient(), h.table, h.policies.Version, h.recorder, h.restores,
+		h.log.WithName("status"))
+	parser, err := policy.NewReconciler(h.mgr.GetCache(), h.policies, h.wake, statuses.Check, h.log.WithName("policies"))
+	return room{
+		everywhere: []manager.Runnable{parser}, leading: []manager.Runnable{statuses}, sources: []engine.Source{parser},
+		published:  []func(*table.Snapshot){h.policies.Remember, onSnapshot(statuses.Wake)},
+		collectors: []prometheus.Collector{statuses},
+	}, err
+}
+
+func (h *house) ofRecord() (room, error) {
+	return room{
+		everywhere: []manager.Runnable{h.record}, leading: []manager.Runnable{offered.Writer{Record: h.record}},
+		sources: []engine.Source{h.record}, published: []func(*table.Snapshot){h.record.Note},
+	}, nil
+}
+
+func (h *house) ofMonitors() (room, error) {
+	return room{
+		everywhere: []manager.Runnable{h.monitors}, published: []func(*table.Snapshot){h.monitors.follow},
+		collectors: []prometheus.Collector{h.monitors},
+	}, nil
+}
+
+func (h *house) ofSlices() (room, error) {
+	grants, err := h.decider.WatchGrants(h.mgr.GetCache(), h.wake)
+	return room{
+		leading: []manager.Runnable{h.answers}, sources: []engine.Source{grants},
+		published: []func(*table.Snapshot){h.answers.Commit}, collectors: []prometheus.Collector{h.answers},
+	}, err
+}
+
+// ofEngine returns the room of the engine, which evaluates for all other rooms.
+func (h *house) ofEngine(all room) room {
+	evaluator := engine.New(engine.Config{
+		Ledger: h.ledger, Policies: h.policies, Consumers: h.clusters, Slices: h.decider, Peers: h.decider.Peers,
+		Debouncer: h.debouncer, Table: h.table,
+		Previous: func() []offer.PreviousOffers { return h.record.Previous(h.policies.Previous()) },
+		Sources:  h.monitors.and(all.sources), Answers: h.monitors.Answers, Published: all.published,
+		Log: h.log.WithName("offers"),
+	})
+	return room{
+		everywhere: []manager.Runnable{evaluator},
+		collectors: []prometheus.Collector{h.restores, evaluator, &collector{table: h.table, version: h.version}},
+	}
+}
+
+// register registers metrics, if any are served.
+func (h *house) register(collectors []prometheus.Collector) error {
+	if h.metrics == nil {
+		return nil
+	}
+	for _, c := range collectors {
+		if err := h.metrics.Register(c); err != nil {
+			return fmt.Errorf("registering metrics: %w", err)
+		}
+	}
+	return nil
+}
+
+// add adds everything that runs to the manager. An observer never leads.
+func (h *house) add(all room) error {
+	if !h.observer {
+		leader, err := kube.NewLeader(h.mgr, LeaderElectionID, h.election, h.tenure, h.log.WithName("leader"), all.leading...)
+		if err != nil {
+			return err
+		}
+		all.everywhere = append(all.everywhere, leader)
+	}
+	var errs []error
+	for _, runnable := range all.everywhere {
+		errs = append(errs, h.mgr.Add(runnable))
+	}
+	return errors.Join(errs...)
+}
