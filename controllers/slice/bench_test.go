@@ -15,16 +15,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
 	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test"
 )
 
 // newSettled returns a leader's Writer whose slices are all answered. They belong to at most 2,000
@@ -51,9 +54,7 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 	}
 	terms := benchTerms()
 	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), restore.New(), logr.Discard())
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newFairQueue()})
-	t.Cleanup(queue.ShutDown)
-	w.queue.Store(queue)
+	queue := startQueue(t, w)
 	sources.cache.beginTerm("term", listed, nil, func(*slice) (string, bool) { return "", false })
 	for version := slices; ; {
 		w.commit(sources.decide(time.Now(), func() *offer.AllocationInput { return terms }))
@@ -61,9 +62,9 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 			return w, terms
 		}
 		for queue.Len() > 0 {
-			key, _ := queue.Get()
-			version = writeAll(t, sources.cache, types.UID(key.uid), version)
-			queue.Done(key)
+			r, _ := queue.Get()
+			version = writeAll(t, sources.cache, types.UID(r.Name), version)
+			queue.Done(r)
 		}
 	}
 }
@@ -94,6 +95,15 @@ func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
 		case protocol.Nothing:
 		}
 	}
+}
+
+// startQueue begins a term in which nothing works on the queue.
+func startQueue(t testing.TB, w *Writer) workqueue.TypedInterface[reconcile.Request] {
+	t.Helper()
+	queue := leading.NewQueue("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), newFairQueue())
+	t.Cleanup(queue.ShutDown)
+	test.Must(t, w.trigger.Start(t.Context(), queue))
+	return queue
 }
 
 // benchTerms returns the terms of 20 policies over 500 nodes, some of which are in several pools.
@@ -138,7 +148,7 @@ func BenchmarkSlices(b *testing.B) {
 				}
 				w.commit(w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms }))
 			}
-			if w.queue.Load().Len() > 0 {
+			if len(w.decider.cache.requests()) > 0 {
 				b.Error("a write is pending")
 			}
 		})

@@ -322,14 +322,14 @@ func TestWhatSomebodyWritesOverAnAnswerBringsNoEarlierOneBack(t *testing.T) {
 func TestConsumersTakeTurns(t *testing.T) {
 	q := newFairQueue()
 	for i := range 1000 {
-		q.Push(sliceKey{"rome", fmt.Sprint(i)})
+		q.Push(requestOf("rome", types.UID(fmt.Sprint(i))))
 	}
-	q.Push(sliceKey{"oslo", "a"})
-	var got []types.UID
+	q.Push(requestOf("oslo", "a"))
+	var got []string
 	for range 3 {
-		got = append(got, types.UID(q.Pop().uid))
+		got = append(got, q.Pop().Name)
 	}
-	if diff := cmp.Diff([]types.UID{"0", "a", "1"}, got); diff != "" || q.Len() != 998 {
+	if diff := cmp.Diff([]string{"0", "a", "1"}, got); diff != "" || q.Len() != 998 {
 		t.Errorf("%d slices left, order: %s", q.Len(), diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/internal/grant/protocol"
 )
@@ -78,6 +79,19 @@ func (g *grantCache) assume(term string, c *sliceEntry, t task, now time.Time) (
 		return false, answerInterval
 	}
 	return true, 0
+}
+
+// requests returns the slices that there is something to write to.
+func (g *grantCache) requests() []reconcile.Request {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []reconcile.Request
+	for uid, e := range g.byUID {
+		if e.task != nil {
+			all = append(all, requestOf(e.slice.namespace, uid))
+		}
+	}
+	return all
 }
 
 // startWrites gives the slice to a worker, and reports whether there is something to write.

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"k8s.io/utils/lru"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -52,9 +51,7 @@ type process struct {
 func newProcess(t *testing.T) *process {
 	d := NewDecider(nil, func() {}, func() {}, logr.Discard())
 	w := newWriter(nil, nil, d, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), restore.New(), logr.Discard())
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newFairQueue()})
-	t.Cleanup(queue.ShutDown)
-	w.queue.Store(queue)
+	startQueue(t, w)
 	return &process{
 		Writer: w, start: time.Now(),
 		terms: map[[9]int64]*offer.AllocationInput{}, gates: map[[len(consumers)]gateState]*gates{},

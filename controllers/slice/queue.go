@@ -1,48 +1,55 @@
 package slice
 
+import (
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+// requestOf returns the request to write the answer or the record of a slice. The name is its UID: a slice
+// that is created again has another record.
+func requestOf(namespace string, uid types.UID) reconcile.Request {
+	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: namespace, Name: string(uid)}}
+}
+
 // fairQueue is a queue of slices in which consumers take turns: many slices of one consumer do not
-// delay those of another. It is the order of a workqueue.Typed, which guards it. The key of a slice
-// starts with the namespace of its consumer.
+// delay those of another. It is the order of a workqueue.Typed, which guards it. Each consumer has a
+// namespace.
 type fairQueue struct {
-	// order are the owners with slices in the queue; the first is next.
+	// order lists the namespaces with slices in the queue; the first is next.
 	order []string
-	// waiting are the keys of each owner, oldest first. An owner without keys is not in it.
-	waiting map[string][]sliceKey
+	// waiting holds the requests of each namespace, oldest first. A namespace without requests is not in it.
+	waiting map[string][]reconcile.Request
 	count   int
 }
 
-// sliceKey is a slice whose answer or record is to be written.
-type sliceKey struct{ owner, uid string }
-
-func newFairQueue() *fairQueue { return &fairQueue{waiting: map[string][]sliceKey{}} }
+func newFairQueue() *fairQueue { return &fairQueue{waiting: map[string][]reconcile.Request{}} }
 
 // Touch implements workqueue.Queue. A slice that is already waiting keeps its place.
-func (*fairQueue) Touch(sliceKey) {}
+func (*fairQueue) Touch(reconcile.Request) {}
 
 // Push implements workqueue.Queue.
-func (t *fairQueue) Push(key sliceKey) {
-	if len(t.waiting[key.owner]) == 0 {
-		t.order = append(t.order, key.owner)
+func (q *fairQueue) Push(r reconcile.Request) {
+	if len(q.waiting[r.Namespace]) == 0 {
+		q.order = append(q.order, r.Namespace)
 	}
-	t.waiting[key.owner] = append(t.waiting[key.owner], key)
-	t.count++
+	q.waiting[r.Namespace] = append(q.waiting[r.Namespace], r)
+	q.count++
 }
 
 // Len implements workqueue.Queue.
-func (t *fairQueue) Len() int { return t.count }
+func (q *fairQueue) Len() int { return q.count }
 
 // Pop implements workqueue.Queue.
-func (t *fairQueue) Pop() sliceKey {
-	owner := t.order[0]
-	t.order = t.order[1:]
-	keys := t.waiting[owner]
-	key := keys[0]
-	if len(keys) == 1 {
-		delete(t.waiting, owner)
+func (q *fairQueue) Pop() reconcile.Request {
+	namespace := q.order[0]
+	q.order = q.order[1:]
+	requests := q.waiting[namespace]
+	if len(requests) == 1 {
+		delete(q.waiting, namespace)
 	} else {
-		t.waiting[owner] = keys[1:]
-		t.order = append(t.order, owner)
+		q.waiting[namespace] = requests[1:]
+		q.order = append(q.order, namespace)
 	}
-	t.count--
-	return key
+	q.count--
+	return requests[0]
 }

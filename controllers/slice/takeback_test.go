@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
@@ -59,9 +58,7 @@ func aLeader(t *testing.T, listed ...slice) *Writer {
 	sources.gates.owners.Set(aTenantNamespace(t, map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"}))
 	sources.gates.tenants.Set(aTenant(t, "rome"))
 	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), restore.New(), logr.Discard())
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newFairQueue()})
-	t.Cleanup(queue.ShutDown)
-	w.queue.Store(queue)
+	startQueue(t, w)
 	sources.cache.beginTerm("term", listed, nil, nobody)
 	return w
 }

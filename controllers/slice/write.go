@@ -13,31 +13,6 @@ import (
 	"proffer.dev/proffer/internal/kube"
 )
 
-// work makes all writes that a slice needs, one after the other: see package protocol.
-func (w *Writer) work(ctx context.Context, key sliceKey) {
-	uid, cache := types.UID(key.uid), w.decider.cache
-	if !cache.startWrites(uid) {
-		return
-	}
-	lowered := false
-	for ctx.Err() == nil && w.holding() {
-		t, ok := cache.next(uid)
-		if !ok {
-			break
-		}
-		lowered = lowered || t.step.Action != protocol.WriteRecord
-		if !w.perform(ctx, uid, &t) {
-			break
-		}
-	}
-	cache.endWrites(uid)
-	if lowered {
-		w.wake() // Other slices may wait for what this one gave up.
-	} else {
-		w.later()
-	}
-}
-
 // perform makes one write, and reports whether to continue with the slice.
 func (w *Writer) perform(ctx context.Context, uid types.UID, t *task) bool {
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)

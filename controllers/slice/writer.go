@@ -1,24 +1,22 @@
 package slice
 
 import (
-	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
@@ -61,12 +59,13 @@ type Writer struct {
 	// restored logs restored answers, and failures the writes to retry: consumers can cause any number.
 	restored, failures rate.Sometimes
 	log                logr.Logger
-	// queue has the slices to write in the present term.
-	queue atomic.Pointer[workqueue.Typed[sliceKey]]
+	// controller reconciles the slices to write in the present term, which trigger enqueues.
+	controller *leading.Controller
+	trigger    *leading.Trigger
 	// placements is the list of AwaitPlacement, nil for none.
 	placements Placements
 	// planned lists the slices that the present decision writes. Only commit uses it.
-	planned []sliceKey
+	planned []reconcile.Request
 }
 
 // writeMetrics count the writes.
@@ -123,13 +122,19 @@ func newWriter(
 	client *sliceClient, grants *grantClient, decider *Decider, debouncer *debounce.Debouncer,
 	holding func() bool, events *eventWriter, restores restore.Restores, log logr.Logger,
 ) *Writer {
-	return &Writer{
+	w := &Writer{
 		client: client, grants: grants, decider: decider, holding: holding,
 		wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
 		renderer: &statusRenderer{}, events: events, metrics: newWriteMetrics(),
 		records: restores.Pacer("Grant", log), restored: rate.Sometimes{Interval: restoredNotice},
 		failures: rate.Sometimes{First: failureBurst, Interval: failureNotice}, log: log,
+		trigger: leading.NewTrigger(0, decider.cache.requests),
 	}
+	w.controller = &leading.Controller{
+		Name: "slice", Reconciler: w, Sources: []source.Source{w.trigger}, Workers: writers, Log: log,
+		Order: func() workqueue.Queue[reconcile.Request] { return newFairQueue() },
+	}
+	return w
 }
 
 // Placements is the list of the labels of nodes that the API server requires of the pods of a user.
@@ -166,65 +171,6 @@ func (w *Writer) Collect(ch chan<- prometheus.Metric) {
 	for _, c := range w.metrics.collectors() {
 		c.Collect(ch)
 	}
-}
-
-// Start answers until the context ends, and can be started again. Before the first answer of a term
-// it reads the grants from the API server itself, not from a cache.
-func (w *Writer) Start(ctx context.Context) error {
-	var (
-		records []grantRecord
-		listed  []slice
-	)
-	// Records first: a grant on record was made to a slice that is listed afterwards.
-	for _, list := range []func(context.Context) error{
-		func(ctx context.Context) (err error) { records, err = w.grants.list(ctx); return err },
-		func(ctx context.Context) error {
-			listed = nil
-			return w.client.each(ctx, func(s slice) { listed = append(listed, s) })
-		},
-	} {
-		if w.insist(ctx, list) != nil {
-			return nil // The context is over, which is how this ends.
-		}
-	}
-	queue := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[sliceKey]{Queue: newFairQueue()})
-	w.queue.Store(queue)
-	owners := w.decider.gates.owners.All()
-	w.decider.cache.beginTerm(string(uuid.NewUUID()), listed, records, func(s *slice) (string, bool) {
-		owner := owners[s.namespace]
-		return owner, owner != "" && owner == s.consumer && s.adoptable()
-	})
-	defer w.decider.cache.endTerm()
-	w.log.Info("Answering slices", "listed", len(listed), "granted", len(records))
-	w.wake()
-
-	context.AfterFunc(ctx, queue.ShutDown)
-	var group errgroup.Group
-	for range writers {
-		group.Go(func() error {
-			for {
-				key, over := queue.Get()
-				if over {
-					return nil
-				}
-				w.work(ctx, key)
-				queue.Done(key)
-			}
-		})
-	}
-	return group.Wait()
-}
-
-// insist repeats list until it succeeds or the context ends.
-func (w *Writer) insist(ctx context.Context, list func(context.Context) error) error {
-	backoff := wait.Backoff{Duration: retryAfter, Factor: 2, Jitter: 0.1, Steps: 1 << 30, Cap: retryAtMost}
-	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		err := list(ctx)
-		if err != nil && ctx.Err() == nil {
-			w.log.Error(err, "Cannot list the slices and Grants; no slice is answered until they are listed; will retry")
-		}
-		return err == nil, nil
-	})
 }
 
 // Commit assumes what an evaluation decided, and queues the writes. It is called after each
@@ -266,10 +212,7 @@ func (w *Writer) commit(a *decisions) {
 	w.events.forgetGone(a.entries)
 	// Workers start only now: see grantCache.beginDecision.
 	w.decider.cache.endDecision()
-	queue := w.queue.Load()
-	for _, key := range w.planned {
-		queue.Add(key)
-	}
+	w.trigger.Enqueue(w.planned...)
 	w.planned = w.planned[:0]
 }
 
@@ -324,7 +267,7 @@ func (w *Writer) enqueue(a *decisions, i int, g answer, stands bool) (done bool)
 func (w *Writer) assume(a *decisions, c *sliceEntry, t task) (done bool) {
 	write, left := w.decider.cache.assume(a.term, c, t, a.Now)
 	if write {
-		w.planned = append(w.planned, sliceKey{c.namespace, string(c.uid)})
+		w.planned = append(w.planned, requestOf(c.namespace, c.uid))
 	}
 	if left > 0 {
 		w.delayed.After(left)

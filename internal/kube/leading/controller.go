@@ -48,7 +48,10 @@ type Controller struct {
 	// FirstRetry and LastRetry are the shortest and the longest wait after a failed call of Reconcile. 0 stands
 	// for a second, and for RetryAfter.
 	FirstRetry, LastRetry time.Duration
-	Log                   logr.Logger
+	// Order returns the order in which a queue hands out requests, for each term a new one. Nil is the
+	// order of the priority queue.
+	Order func() workqueue.Queue[reconcile.Request]
+	Log   logr.Logger
 }
 
 // NeedLeaderElection is false: kube.Leader starts the controllers of the leader.
@@ -60,7 +63,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		Reconciler: reconcile.Func(c.reconcile), MaxConcurrentReconciles: c.Workers,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			cmp.Or(c.FirstRetry, firstRetry), cmp.Or(c.LastRetry, RetryAfter)),
-		NewQueue: newQueue,
+		NewQueue: c.newQueue,
 		// The names are those of the previous term.
 		SkipNameValidation: new(true),
 		// While the API server is away, a source waits. The end of the process would help nobody.
@@ -99,10 +102,24 @@ type drainingQueue struct {
 	priorityqueue.PriorityQueue[reconcile.Request]
 }
 
-func newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+func (c *Controller) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+	if c.Order != nil { // It hands out everything before it shuts down.
+		return NewQueue(name, limiter, c.Order())
+	}
 	return drainingQueue{priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) {
 		o.RateLimiter = limiter
 	})}
+}
+
+// NewQueue returns a queue that hands out requests in this order.
+func NewQueue(
+	name string, limiter workqueue.TypedRateLimiter[reconcile.Request], order workqueue.Queue[reconcile.Request],
+) workqueue.TypedRateLimitingInterface[reconcile.Request] {
+	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: order})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(
+		workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: ordered})
+	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
+		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying})
 }
 
 // ShutDown implements workqueue.TypedInterface. The term has ended, so no request is reconciled.
