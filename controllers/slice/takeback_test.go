@@ -33,12 +33,15 @@ func goldBy(reclaim offer.Reclaim, cpu int64, pods ...capacity.Pod) *offer.Alloc
 	return termsOf(reclaim, cpu, map[string]string{"gold": "gold", "silver": "silver"}, pods...)
 }
 
-// termsOf returns the terms of policies for gold and silver, each of which selects the node of its class.
+// termsOf returns the terms of policies for gold and silver, those that have a node, each of which selects it.
 func termsOf(reclaim offer.Reclaim, cpu int64, nodes map[string]string, pods ...capacity.Pod) *offer.AllocationInput {
 	ledger := capacity.NewLedger()
 	var policies []offer.Policy
 	for _, class := range []string{"gold", "silver"} {
-		node := nodes[class]
+		node, served := nodes[class]
+		if !served {
+			continue
+		}
 		pool := labels.Set{"pool": node}
 		ledger.SetNode(capacity.Node{Name: node, State: capacity.Ready, Labels: pool, Allocatable: capacity.Amounts{"cpu": cpu, "memory": 1 << 38}})
 		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Reclaim: reclaim, Nodes: &offer.Nodes{

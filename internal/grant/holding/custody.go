@@ -21,10 +21,12 @@ func (c *Slice) custody(served bool) custody {
 	switch {
 	case served, !c.Holds.In(c.Class).Empty(), c.answeredIn(c.Class):
 		return byClass
-	case c.OfLiqo(), c.Gone(), c.Former == "", c.Former == c.Class, len(c.Holds) == 0:
+	case c.OfLiqo(), c.Gone(), c.Former == "", len(c.Holds) == 0:
 		return byOthers
 	case c.Answer.Given && !c.Answer.Own:
 		return byOthers
+	case c.Former == c.Class: // It was granted nothing here, and its pods use classes before.
+		return byClass
 	}
 	return byFormerClass
 }

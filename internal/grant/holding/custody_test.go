@@ -24,21 +24,22 @@ func TestAGrantIsDecidedOnWhereItWasMadeUntilAnotherControllerAnswers(t *testing
 		served bool
 		want   custody
 	}{
-		"it is in the class of its grant":              {left("gold", ours), true, byClass},
-		"no policy serves the class of its grant":      {left("gold", ours), false, byClass},
-		"it has moved to a class that is served":       {left("silver", ours), true, byClass},
-		"the policy of its new class is gone":          {answered, false, byClass},
-		"nobody serves its class":                      {left("platinum", ours), false, byFormerClass},
-		"nobody serves its class, and it is denied":    {left("platinum", Answer{Given: true, Own: true}), false, byFormerClass},
-		"its answer is gone":                           {left("platinum", Answer{}), false, byFormerClass},
-		"another controller has accepted it":           {left("platinum", Answer{Given: true, Accepted: true}), false, byOthers},
-		"another controller has denied it":             {left("platinum", Answer{Given: true}), false, byOthers},
-		"it has Liqo's class":                          {left(LiqoClass, ours), false, byOthers},
-		"it has no class":                              {left("", ours), false, byOthers},
-		"it does not exist":                            {gone, false, byOthers},
-		"it was granted nothing":                       {holds("platinum", "", ours), false, byOthers},
-		"only its pods hold something in former ones":  {holds("platinum", "silver", ours, gold), false, byFormerClass},
-		"it was granted nothing in a class not served": {holds("gold", "", Answer{}), false, byOthers},
+		"it is in the class of its grant":             {left("gold", ours), true, byClass},
+		"no policy serves the class of its grant":     {left("gold", ours), false, byClass},
+		"it has moved to a class that is served":      {left("silver", ours), true, byClass},
+		"the policy of its new class is gone":         {answered, false, byClass},
+		"nobody serves its class":                     {left("platinum", ours), false, byFormerClass},
+		"nobody serves its class, and it is denied":   {left("platinum", Answer{Given: true, Own: true}), false, byFormerClass},
+		"its answer is gone":                          {left("platinum", Answer{}), false, byFormerClass},
+		"another controller has accepted it":          {left("platinum", Answer{Given: true, Accepted: true}), false, byOthers},
+		"another controller has denied it":            {left("platinum", Answer{Given: true}), false, byOthers},
+		"it has Liqo's class":                         {left(LiqoClass, ours), false, byOthers},
+		"it has no class":                             {left("", ours), false, byOthers},
+		"it does not exist":                           {gone, false, byOthers},
+		"it was granted nothing":                      {holds("platinum", "", ours), false, byOthers},
+		"only its pods hold something in former ones": {holds("platinum", "silver", ours, gold), false, byFormerClass},
+		"the policy is gone where it was granted nothing, and its pods hold something": {holds("silver", "silver", ours, gold), false, byClass},
+		"it was granted nothing in a class not served":                                 {holds("gold", "", Answer{}), false, byOthers},
 	} {
 		if got := tc.slice.custody(tc.served); got != tc.want {
 			t.Errorf("%s: got %d, want %d", name, got, tc.want)
