@@ -61,8 +61,11 @@ func (w *Writer) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 	if !cache.startWrites(uid) {
 		return reconcile.Result{}, nil
 	}
-	lowered := false
+	lowered, returned := false, false
 	defer func() {
+		if !returned { // It panicked, and may do so again.
+			w.delayed.After(cache.fail(uid, waitAfter))
+		}
 		cache.endWrites(uid)
 		if lowered {
 			w.wake() // Other slices may wait for what this one gave up.
@@ -75,10 +78,11 @@ func (w *Writer) Reconcile(ctx context.Context, r reconcile.Request) (reconcile.
 		if !ok {
 			break
 		}
-		lowered = lowered || t.step.Action != protocol.WriteRecord
 		if !w.perform(ctx, uid, &t) {
 			break
 		}
+		lowered = lowered || t.step.Action != protocol.WriteRecord
 	}
+	returned = true
 	return reconcile.Result{}, nil
 }

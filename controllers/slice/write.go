@@ -75,11 +75,12 @@ func (w *Writer) paceRecord(uid types.UID, t *task) {
 	}
 }
 
+// waitAfter returns the wait after this many failures in a row.
+func waitAfter(failed int) time.Duration { return min(retryAfter<<min(failed-1, 10), retryAtMost) }
+
 // retry delays the next write of a slice after a failure, longer each time.
 func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
-	left := w.decider.cache.fail(uid, func(failed int) time.Duration {
-		return min(retryAfter<<min(failed-1, 10), retryAtMost)
-	})
+	left := w.decider.cache.fail(uid, waitAfter)
 	w.delayed.After(left)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return
