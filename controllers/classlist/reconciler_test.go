@@ -23,6 +23,7 @@ import (
 	dynamicfake "k8s.io/client-go/dynamic/fake"
 	clienttesting "k8s.io/client-go/testing"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube/leading"
@@ -134,10 +135,13 @@ func aList(data map[string]string) *v1alpha1.AdmissionParams {
 	return &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "list"}, Data: data}
 }
 
-// withWriter runs the test in a synctest bubble while the writer runs.
+// withWriter runs the test in a synctest bubble while the writer runs. The list is this one, nil for none.
 func withWriter(t *testing.T, object *v1alpha1.AdmissionParams, test func(*testing.T, testWriter)) {
 	synctest.Test(t, func(t *testing.T) {
-		l := newTestWriter(object)
+		l := newTestWriter()
+		if object != nil {
+			l = newTestWriter(object)
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
 		go func() { defer close(done); _ = l.Start(ctx) }()
@@ -198,6 +202,21 @@ func TestAFailedWriteOfTheListIsRetriedSlowly(t *testing.T) {
 			}
 		})
 	}
+}
+
+// No watch brings a kind or a namespace that is missing, so the failure is counted and logged.
+func TestAListWhoseKindIsMissingIsReported(t *testing.T) {
+	withWriter(t, nil, func(t *testing.T, l testWriter) {
+		missing := apierrors.NewNotFound(paramsResource.GroupResource(), "list")
+		l.client.PrependReactor("patch", "*", func(clienttesting.Action) (bool, runtime.Object, error) {
+			return true, nil, missing
+		})
+		l.serve("gold")
+		pass(time.Second)
+		if _, err := l.Reconcile(t.Context(), reconcile.Request{}); !apierrors.IsNotFound(err) {
+			t.Errorf("got %v, want an error", err)
+		}
+	})
 }
 
 func TestNothingIsWrittenUntilTheListIsRead(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
@@ -101,7 +102,11 @@ func (o *Object) Amend(
 		after, err = o.patch(writing, before.GetResourceVersion(), changes)
 	}
 	if err != nil {
-		result, err = leading.Written(ctx, fmt.Errorf("cannot write %s: %w", o.Content, err))
+		err = fmt.Errorf("cannot write %s: %w", o.Content, err)
+		if before == nil && apierrors.IsNotFound(err) { // Its kind or its namespace is missing: no watch brings that.
+			return nil, reconcile.Result{}, err
+		}
+		result, err = leading.Written(ctx, err)
 		return nil, result, err
 	}
 	if restored := o.Pacer.Wrote(key, content, manager, time.Now()); !restored {

@@ -48,7 +48,9 @@ func Single(name types.NamespacedName) func() []reconcile.Request {
 // Start implements source.Source. It enqueues every request.
 func (t *Trigger) Start(ctx context.Context, q queue) error {
 	t.mu.Lock()
-	t.queue = q
+	if !ended(ctx) { // A source may start late, when the next term has begun.
+		t.queue = q
+	}
 	t.mu.Unlock()
 	context.AfterFunc(ctx, func() {
 		t.mu.Lock()
@@ -112,6 +114,9 @@ type Informer struct {
 
 // Start implements source.Source.
 func (i *Informer) Start(ctx context.Context, q queue) error {
+	if ended(ctx) { // A source may start late, when the next term has begun.
+		return nil
+	}
 	enqueue := func(u *unstructured.Unstructured) {
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}})
 	}
