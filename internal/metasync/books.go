@@ -156,7 +156,7 @@ func (b *Books) pass(ctx context.Context, s *session, now state) (more bool, err
 	return more, err
 }
 
-// guarded turns a panic into an error: the books must not end the process.
+// recoverPanic turns a panic into an error: the books must not end the process.
 func recoverPanic(f func() (bool, error)) (more bool, err error) {
 	defer func() {
 		if v := recover(); v != nil {
