@@ -59,6 +59,7 @@ func (s *sizes) add(at any, text string) (into bool) {
 	switch at := at.(type) {
 	case *v1alpha1.Override:
 		s.overrides++
+		return s.overrides <= rest.MaxOverrides // It is refused for their number.
 	case *v1alpha1.ClusterID:
 		s.clusterIDs++
 	case *metav1.LabelSelector:
@@ -67,6 +68,7 @@ func (s *sizes) add(at any, text string) (into bool) {
 		s.terms += len(at.Values)
 	case *corev1.Toleration:
 		s.terms++
+		return false
 	case *v1alpha1.ResourceName:
 		s.resources[string(*at)] = struct{}{}
 	case *corev1.ResourceName:
