@@ -103,8 +103,3 @@ func (j job) object(now time.Time) (*unstructured.Unstructured, error) {
 	}
 	return offerOf(j.tenant, &status)
 }
-
-// stale reports whether a write failed because what exists is not what was known.
-func stale(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
-}

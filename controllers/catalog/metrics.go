@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 var (
@@ -47,7 +49,7 @@ func (m *writeMetrics) count(ctx context.Context, k kind, err error) {
 	switch {
 	case err == nil:
 		result = resultWritten
-	case stale(err):
+	case kube.Stale(err):
 		result = resultConflict
 	case errors.Is(ctx.Err(), context.Canceled):
 		return

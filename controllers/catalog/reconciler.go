@@ -27,6 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
@@ -207,7 +208,7 @@ func (w *writing) Reconcile(ctx context.Context, request reconcile.Request) (rec
 		return reconcile.Result{}, nil
 	}
 	left = w.plan.failed(i, time.Now())
-	if stale(err) {
+	if kube.Stale(err) {
 		w.reread(ctx, i)
 		return reconcile.Result{RequeueAfter: left}, nil
 	}

@@ -56,8 +56,3 @@ func (c objectClient) writeStatus(
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Orchestration"))
 	return c.Resource(orchestrations).UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: proffer})
 }
-
-// stale reports whether a write failed because what exists is not what was known.
-func stale(err error) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
-}

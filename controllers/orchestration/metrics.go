@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 var namespacesDesc = prometheus.NewDesc("proffer_orchestration_namespaces",
@@ -39,7 +41,7 @@ func (w *Writer) count(ctx context.Context, kind string, err error) {
 	switch {
 	case err == nil:
 		result = resultWritten
-	case stale(err):
+	case kube.Stale(err):
 		result = resultConflict
 	case errors.Is(ctx.Err(), context.Canceled):
 		return

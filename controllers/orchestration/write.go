@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 // outcome collects what the writes of a pass have left to do.
@@ -17,7 +19,7 @@ type outcome struct {
 
 func (o *outcome) add(err error) {
 	switch {
-	case stale(err):
+	case kube.Stale(err):
 		o.left = true // The watch is a moment behind.
 	case o.count == 0:
 		o.first, o.count = err, 1

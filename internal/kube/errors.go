@@ -36,6 +36,11 @@ func TooLarge(err error) bool {
 // write will be refused again.
 func RefusedContent(err error) bool { return apierrors.IsInvalid(err) || TooLarge(err) }
 
+// Stale reports whether a write failed because the object that exists is not the one that was known.
+func Stale(err error) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || apierrors.IsNotFound(err)
+}
+
 // NotWritten reports whether the API server has answered that a write was not made. Any other error
 // leaves that open.
 func NotWritten(err error) bool {
