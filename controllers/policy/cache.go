@@ -30,8 +30,8 @@ type Cache struct {
 type cachedPolicy struct {
 	table.Policy
 	// version is the resource version that was seen last.
-	version  string
-	standing policy.Standing
+	version string
+	policy.Contender
 	// past are the offers in the status when this process first saw the policy, nil for none.
 	past *offer.PreviousOffers
 }
@@ -50,8 +50,8 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 	if known != nil && known.UID == string(object.UID) && known.Generation == object.Generation {
 		known.version = object.ResourceVersion
 		changed := c.addOffered(known, policy.OfferedNames(object))
-		if standing := policy.StandingOf(object); standing != known.standing {
-			known.standing = standing
+		if standing := policy.StandingOf(object); standing != known.Standing {
+			known.Standing = standing
 			if c.tooManyFilters {
 				c.listed, changed = nil, true
 			}
@@ -59,7 +59,8 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 		return changed
 	}
 	next := &cachedPolicy{
-		version: object.ResourceVersion, Policy: policy.Of(object, c.filters), standing: policy.StandingOf(object),
+		version: object.ResourceVersion, Policy: policy.Of(object, c.filters),
+		Contender: policy.Contender{Standing: policy.StandingOf(object), Filters: policy.FiltersOf(&object.Spec)},
 	}
 	if known != nil && known.UID == string(object.UID) {
 		next.Offered, _ = table.AddNames(known.Offered, next.Offered, v1alpha1.MaxOfferedResources)
@@ -102,7 +103,7 @@ func (c *Cache) List() *table.PolicyList {
 		for _, name := range slices.Sorted(maps.Keys(c.byName)) {
 			all = append(all, c.byName[name].Policy)
 		}
-		c.tooManyFilters = policy.BoundFilters(all, func(name string) policy.Standing { return c.byName[name].standing })
+		c.tooManyFilters = policy.BoundFilters(all, func(name string) policy.Contender { return c.byName[name].Contender })
 		c.listed = table.NewPolicyList(all)
 	}
 	return c.listed

@@ -46,24 +46,35 @@ func StandingOf(object *v1alpha1.ResourcePolicy) Standing {
 	return settled
 }
 
+// Contender is a policy that competes for filters: its standing, and its different filters.
+type Contender struct {
+	Standing Standing
+	Filters  []string
+}
+
 // BoundFilters invalidates policies whose filters, together with the filters of policies before them, exceed
 // MaxFilters, and reports whether there are any. The order is that of their standing, then of their age:
 // whoever adds a filter too many has no effect on other policies.
-func BoundFilters(all []table.Policy, standingOf func(name string) Standing) (exceeded bool) {
+func BoundFilters(all []table.Policy, contender func(name string) Contender) (exceeded bool) {
 	ordered := make([]*table.Policy, len(all))
 	for i := range all {
 		ordered[i] = &all[i]
 	}
 	slices.SortStableFunc(ordered, func(a, b *table.Policy) int { // All are sorted by name.
 		age := a.Object.CreationTimestamp.Compare(b.Object.CreationTimestamp.Time)
-		return cmp.Or(cmp.Compare(standingOf(a.Name), standingOf(b.Name)), age)
+		return cmp.Or(cmp.Compare(contender(a.Name).Standing, contender(b.Name).Standing), age)
 	})
 	known := map[string]struct{}{}
 	for _, p := range ordered {
 		if p.Parsed == nil {
 			continue
 		}
-		added := slices.DeleteFunc(filtersOf(&p.Object.Spec), func(text string) bool { _, is := known[text]; return is })
+		var added []string
+		for _, text := range contender(p.Name).Filters {
+			if _, is := known[text]; !is {
+				added = append(added, text)
+			}
+		}
 		if len(known)+len(added) > MaxFilters {
 			exceeded = true
 			p.Parsed, p.Problems = nil, []string{field.Forbidden(field.NewPath("spec"), fmt.Sprintf(
@@ -78,9 +89,9 @@ func BoundFilters(all []table.Policy, standingOf func(name string) Standing) (ex
 	return exceeded
 }
 
-// filtersOf returns the different filters of a policy. A filter of nodes and one of consumers differ,
+// FiltersOf returns the different filters of a policy. A filter of nodes and one of consumers differ,
 // whatever their text.
-func filtersOf(spec *v1alpha1.ResourcePolicySpec) []string {
+func FiltersOf(spec *v1alpha1.ResourcePolicySpec) []string {
 	var all []string
 	Visit(spec, func(at any, text string) bool {
 		if filter, plain := at.(*string); plain && *filter != "" && strings.HasSuffix(text, "filter") {
