@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -217,8 +218,10 @@ func policyIn(s *table.Snapshot, name string) (p table.Policy, found bool) {
 	if s == nil {
 		return p, false
 	}
-	i := slices.IndexFunc(s.Policies, func(p table.Policy) bool { return p.Name == name })
-	if i < 0 {
+	i, found := slices.BinarySearchFunc(s.Policies, name, func(p table.Policy, name string) int {
+		return strings.Compare(p.Name, name) // All are sorted by name.
+	})
+	if !found {
 		return p, false
 	}
 	return s.Policies[i], true
