@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/leading"
 )
 
@@ -91,7 +92,7 @@ func (r *Record) create(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	empty := corev1apply.ConfigMap(r.key.Name, r.key.Namespace)
-	if err := r.writer.Apply(ctx, empty, client.FieldOwner(fieldManager)); err != nil {
+	if err := r.writer.Apply(ctx, empty, client.FieldOwner(kube.FieldManager)); err != nil {
 		return fmt.Errorf("making the ConfigMap: %w", err)
 	}
 	return nil

@@ -26,8 +26,6 @@ import (
 const (
 	// ConfigMap is the name of the record of what was offered, in the namespace of the Grants.
 	ConfigMap = "proffer-offered"
-	// fieldManager applies the ConfigMap.
-	fieldManager = "proffer"
 	// dataKey is the key of the names in the ConfigMap, withdrawnKey the key of the withdrawals. A
 	// version without withdrawals ignores them.
 	dataKey      = "offered.json"

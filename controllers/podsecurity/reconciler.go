@@ -28,7 +28,6 @@ const (
 	// writeTimeout bounds one write.
 	writeTimeout = 10 * time.Second
 
-	fieldManager = "proffer"
 	// selector leaves out tenant namespaces already on the API server.
 	selector = liqo.RemoteClusterIDLabel + ",!" + liqo.TenantNamespaceLabel
 )
@@ -97,6 +96,6 @@ func (r *reconciler) set(ctx context.Context, u *unstructured.Unstructured) erro
 	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
 	defer cancel()
 	_, err = r.client.Resource(namespaceResource).Patch(ctx, u.GetName(), types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: fieldManager})
+		metav1.PatchOptions{FieldManager: kube.FieldManager})
 	return err
 }

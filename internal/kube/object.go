@@ -5,6 +5,9 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
+// FieldManager is the manager of the fields that the operator writes.
+const FieldManager = "proffer"
+
 // Key returns namespace/name, which identifies an object within its kind, or just the name.
 func Key(u *unstructured.Unstructured) string {
 	return toolscache.NewObjectName(u.GetNamespace(), u.GetName()).String()

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 )
@@ -28,8 +29,6 @@ import (
 const (
 	// writeTimeout bounds one write.
 	writeTimeout = 10 * time.Second
-
-	fieldManager = "proffer"
 )
 
 // Object is the object to keep. Its data is a map of texts.
@@ -123,7 +122,7 @@ func (o *Object) create(ctx context.Context, entries map[string]any) (*unstructu
 	u.SetNamespace(o.Name.Namespace)
 	u.SetName(o.Name.Name)
 	objects := o.Client.Resource(o.Resource).Namespace(o.Name.Namespace)
-	return objects.Apply(ctx, o.Name.Name, u, metav1.ApplyOptions{FieldManager: fieldManager})
+	return objects.Apply(ctx, o.Name.Name, u, metav1.ApplyOptions{FieldManager: kube.FieldManager})
 }
 
 // patch makes these changes to the object at this version.
@@ -135,6 +134,6 @@ func (o *Object) patch(
 		return nil, err
 	}
 	objects := o.Client.Resource(o.Resource).Namespace(o.Name.Namespace)
-	options := metav1.PatchOptions{FieldManager: fieldManager}
+	options := metav1.PatchOptions{FieldManager: kube.FieldManager}
 	return objects.Patch(ctx, o.Name.Name, types.MergePatchType, body, options)
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 const (
@@ -28,9 +30,6 @@ const (
 	calmPeriod = 5 * time.Minute
 	// noticeInterval is the minimum time between two log lines about objects of one kind.
 	noticeInterval = time.Minute
-
-	// fieldManager is the manager of the operator's own fields.
-	fieldManager = "proffer"
 )
 
 // Restores counts restored objects by kind. It is a prometheus.Collector.
@@ -122,7 +121,7 @@ func (w write) calm(now time.Time) bool { return now.Sub(w.at) >= calmPeriod }
 func LastManager(object metav1.Object) string {
 	name, last := "", time.Time{}
 	for _, m := range object.GetManagedFields() {
-		if m.Manager != fieldManager && m.Subresource == "" && m.Time != nil && !m.Time.Time.Before(last) {
+		if m.Manager != kube.FieldManager && m.Subresource == "" && m.Time != nil && !m.Time.Time.Before(last) {
 			name, last = m.Manager, m.Time.Time
 		}
 	}
