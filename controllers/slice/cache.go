@@ -142,7 +142,8 @@ func (g *grantCache) record(s slice) bool {
 	if known && !protocol.Newer(s.version(), e.slice.version()) {
 		return false
 	}
-	changed := !known || !same(&e.slice, &s) || e.stuck != ""
+	// A decision that is being made is on the version before, and will not be written to this one: see assume.
+	changed := !known || !same(&e.slice, &s) || e.stuck != "" || g.deciding
 	e.slice, e.removedAt, e.stuck = s, time.Time{}, ""
 	g.byKey[s.key] = s.uid
 	g.touch(e)

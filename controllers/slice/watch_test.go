@@ -3,6 +3,7 @@ package slice
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -10,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // known returns a slice with this name and UID at a version.
@@ -140,6 +142,33 @@ func TestAnOldListOfTheBookIsNotWrittenTo(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{"default/a a 2"}, in(b)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// Liqo writes to every slice of a tenant whose condition changes: the API server gives the slice another version
+// while the change is being decided on, and the answer does not fit it any more.
+func TestAVersionThatADecisionDoesNotKnowIsDecidedOnAgain(t *testing.T) {
+	w := aLeader(t, known(t, "s", "a", 10, asking("1")))
+	cache, wakes := w.decider.cache, 0
+	handler := newSliceHandler(cache, func() { wakes++ }, func() {})
+	touch := func(version int) {
+		handler.Set(kubetest.Unstructured(t, kubetest.Slice("s", asking("1"), func(s *authv1beta1.ResourceSlice) {
+			s.UID, s.ResourceVersion = "a", strconv.Itoa(version)
+		})))
+	}
+	touch(11)
+	if wakes != 0 {
+		t.Errorf("a version with the same content wakes %d times, want never", wakes)
+	}
+	decided := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
+	touch(12)
+	w.commit(decided)
+	if wakes != 1 || cache.byUID["a"].task != nil {
+		t.Errorf("woken %d times, want once, and nothing to write: %+v", wakes, cache.byUID["a"].task)
+	}
+	w.decideBy(goldOf(8000))
+	if cache.byUID["a"].task == nil {
+		t.Error("the next decision writes nothing")
 	}
 }
 
