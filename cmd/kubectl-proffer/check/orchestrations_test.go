@@ -1,7 +1,6 @@
 package check
 
 import (
-	"path/filepath"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -79,15 +78,17 @@ func TestEachOrchestrationThatIsNotReadyIsReported(t *testing.T) {
 // The cluster of a broker has a NamespaceOffloading of an admin, and one that the operator has written.
 func TestOrchestrationsAreReadFromTheCluster(t *testing.T) {
 	file := kubeconfig(t)
-	for _, manifest := range []string{
-		"../../../config/components/orchestrator/crd.yaml", controlplane.LiqoCRD(t, "offloading.liqo.io_namespaceoffloadings.yaml"), "../../../test/deploy/testdata/orchestration.yaml",
-	} {
-		if filepath.Base(manifest) == "orchestration.yaml" {
-			kubectl(t, file, "wait", "--for=condition=Established", "--timeout=60s", "crd", "--all")
-		}
+	apply := func(manifest string) {
 		kubectl(t, file, "apply", "--server-side", "-f", manifest)
 		t.Cleanup(func() { kubectl(t, file, "delete", "--wait=false", "--ignore-not-found", "-f", manifest) })
 	}
+	for _, crd := range []string{
+		"../../../config/components/orchestrator/crd.yaml", controlplane.LiqoCRD(t, "offloading.liqo.io_namespaceoffloadings.yaml"),
+	} {
+		apply(crd)
+		kubectl(t, file, "wait", "--for=condition=Established", "--timeout=60s", "-f", crd)
+	}
+	apply("../../../test/deploy/testdata/orchestration.yaml")
 	config, err := caller(file, "").RESTConfig()
 	test.Must(t, err)
 	c, err := newCluster(config)
