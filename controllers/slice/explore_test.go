@@ -195,7 +195,7 @@ func (w *world) checkFollower(leader *decisions) {
 func describe(d *decisions) string {
 	var all []string
 	for i := range d.Asked {
-		has, gets := d.Asked[i].Granted[thing], d.Answers[i].Amounts()[thing]
+		has, gets := max(d.Asked[i].Granted[thing], d.Asked[i].Recorded[thing]), d.Answers[i].Amounts()[thing]
 		if has > 0 || gets > 0 {
 			all = append(all, fmt.Sprintf("%s has %d and gets %d", d.Asked[i].Key, has, gets))
 		}

@@ -41,10 +41,32 @@ func TestASliceThatMovesTakesNothingFromOthers(t *testing.T) {
 		if got, counted := l.answered("b", "silver"); got != 2000 || counted != 8000 {
 			t.Errorf("%s: another slice is left %d, want the 2000 that it has; %d of silver count, want 8000", during, got, counted)
 		}
-		if _, counted := l.answered("b", "gold"); counted != 6000 {
-			t.Errorf("%s: %d of gold count, want 6000", during, counted)
+		if got, counted := l.answered("a", "gold"); got != 6000 || counted != 6000 {
+			t.Errorf("%s: the slice that moves is answered with %d and %d of gold count, want 6000", during, got, counted)
 		}
 		cache.endWrites("a")
+	}
+}
+
+// An answer meets a newer version of its slice. Until it is written again, its record counts, but not against the
+// slice itself.
+func TestAnAnswerThatMeetsAConflictIsDecidedOnAlike(t *testing.T) {
+	l := aLeavingSlice(t, offer.Unused)
+	l.terms = goldBy(offer.Unused, 12000)
+	l.see("b")
+	l.decideBy(l.terms)
+	cache := l.decider.cache
+	record := taskOf(t, cache, "b")
+	l.version++
+	record.record.version = strconv.Itoa(l.version)
+	cache.confirmRecord("b", record.record)
+	cache.endWrites("b")
+	if got, counted := l.answered("b", "gold"); got != 6000 || counted != 12000 {
+		t.Errorf("the slice is answered with %d, want the 6000 on record; %d of gold count, want 12000", got, counted)
+	}
+	l.see("c", asking("1"))
+	if got, counted := l.answered("c", "gold"); got != 0 || counted != 12000 {
+		t.Errorf("a younger slice is answered with %d, want 0; %d of gold count, want 12000", got, counted)
 	}
 }
 

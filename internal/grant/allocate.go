@@ -150,8 +150,9 @@ type lineState struct {
 	// want is the amount asked for, or defaulted. had is the previous grant. floor may not be taken
 	// from it. gain is the amount that a raise would add.
 	want, had, floor, gain int64
-	// used is the use of the slice's pods; usedCounted is used from the moment it counts, 0 before.
-	used, usedCounted int64
+	// used is the use of the slice's pods. counted is that or what is on record, whichever is more, from the
+	// moment it counts, 0 before.
+	used, counted int64
 }
 
 const (
@@ -164,8 +165,8 @@ const (
 // requested reports whether the request names the resource.
 func (l *lineState) requested() bool { return l.Asked >= 0 && !l.Default }
 
-// committed returns what counts as granted: the grant, or what pods use if that is more.
-func (l *lineState) committed() int64 { return max(l.Granted, l.usedCounted) }
+// committed returns what counts as granted: the grant, or what pods use or is on record if that is more.
+func (l *lineState) committed() int64 { return max(l.Granted, l.counted) }
 
 func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 	a := &allocation{
@@ -180,7 +181,7 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 	a.addColumn(capacity.CPU)
 	a.addColumn(capacity.Memory)
 	for i := range all {
-		for _, amounts := range []capacity.Amounts{all[i].Granted, all[i].Used} {
+		for _, amounts := range []capacity.Amounts{all[i].Granted, all[i].Used, all[i].Recorded} {
 			for name, amount := range amounts {
 				if amount > 0 {
 					a.addColumn(name)
@@ -310,11 +311,11 @@ func (a *allocation) prepare(g *group) {
 	g.share = a.account.share(g)
 }
 
-// newLines returns a line for each resource that the slice asks for, has or uses, with nothing
-// granted.
+// newLines returns a line for each resource that the slice asks for, has or uses, or has on record, with
+// nothing granted.
 func (a *allocation) newLines(s *sliceState) []Line {
 	defaults := s.defaults()
-	most := len(s.Granted) + len(s.Used) + len(defaults) + len(s.Request)
+	most := len(s.Granted) + len(s.Used) + len(s.Recorded) + len(defaults) + len(s.Request)
 	lines := a.lines.take(most)[:0]
 	find := func(name string) *Line {
 		i := 0
@@ -329,8 +330,10 @@ func (a *allocation) newLines(s *sliceState) []Line {
 	for name := range s.Granted {
 		find(name).Listed = true
 	}
-	for name := range s.Used {
-		find(name)
+	for _, amounts := range []capacity.Amounts{s.Used, s.Recorded} {
+		for name := range amounts {
+			find(name)
+		}
 	}
 	if !s.Invalid {
 		for name, amount := range defaults {

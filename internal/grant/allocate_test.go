@@ -205,6 +205,23 @@ func TestWhatIsTakenBackIsGivenToOthersOnlyWhenThatIsWritten(t *testing.T) {
 	w.want(t, "lowered cpu=2; waiting cpu=4")
 }
 
+// The record of a slice is above its answer, as after a first answer that met a conflict.
+func TestWhatIsOnRecordCountsAgainstOthersUntilTheAnswerIsWritten(t *testing.T) {
+	recorded := asking("recorded", "rome", 1, 6)
+	recorded.Recorded = cpu(6)
+	less := having("less", "rome", 2, 1)
+	less.Recorded = cpu(2)
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(recorded).slice(less).slice(asking("other", "oslo", 3, 4))
+	for i, want := range []int64{6, 1, 0} {
+		if got := Allocate(w.terms(), w.slices)[i].Amounts()["cpu"]; got != want {
+			t.Errorf("%s is granted %d, want %d", w.slices[i].Key, got, want)
+		}
+	}
+	if got := Settle(w.terms(), w.slices)[2].Amounts()["cpu"]; got != 1 {
+		t.Errorf("once the answers are written, %d is granted, want the 1 that is left", got)
+	}
+}
+
 func TestAnAnswerThatWaitsStillLowers(t *testing.T) {
 	lowered := having("lowered", "rome", 1, 8)
 	lowered.Request = cpu(2)

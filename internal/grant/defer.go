@@ -80,7 +80,7 @@ func (d *deferral) count(s *sliceState) sliceBefore {
 	}
 	for i := range s.states {
 		l := &s.states[i]
-		if max(l.had, l.usedCounted) == 0 {
+		if max(l.had, l.counted) == 0 {
 			continue
 		}
 		b.granted[l.column] = capacity.Sum(b.granted[l.column], b.committedInClass(l))
@@ -156,17 +156,17 @@ func (b *sliceBefore) keptInClass(l *lineState) int64 {
 // policy changed and not the class, everything that the slice has counts.
 func (b *sliceBefore) committedInClass(l *lineState) int64 {
 	if b.sameClass {
-		return max(l.had, l.usedCounted)
+		return max(l.had, l.counted)
 	}
-	return max(b.keptInClass(l), l.usedCounted)
+	return max(b.keptInClass(l), l.counted)
 }
 
 // committedIn returns what counts of the slice in one of the holders that it is charged to.
 func (b *sliceBefore) committedIn(h *holder, l *lineState) int64 {
 	if b.mayLeaveNodes && !slices.Contains(b.former, h.in) {
-		return max(l.floor, l.usedCounted)
+		return max(l.floor, l.counted)
 	}
-	return max(l.had, l.usedCounted)
+	return max(l.had, l.counted)
 }
 
 // limit lowers what the slice is granted to what it can have now, and counts it.

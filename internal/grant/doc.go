@@ -23,7 +23,8 @@
 //  3. Every slice keeps what it had, within the headroom, and what reclaim does not take back because of
 //     pods on nodes that are not Ready: for these, no older slice is lowered (keepGranted). What is about to
 //     fall counts only after that, so nobody is lowered for it (countFalling).
-//  4. What the pods of a slice use counts even if the slice is granted less (countUse).
+//  4. What the pods of a slice use, and what is on record for it, counts even if the slice is granted less
+//     (countUse).
 //  5. Requests are raised, within the consumer's limit and the headroom of the pool (raise).
 //  6. A raise waits for the part of it that other slices have not given up yet (deferRaises).
 //

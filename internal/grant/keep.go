@@ -122,12 +122,12 @@ func (s *sliceState) keepGranted() {
 	}
 }
 
-// countUse counts what the slice's pods use, even if the slice is granted less.
+// countUse counts what the slice's pods use, and what is on record, even if the slice is granted less.
 func (s *sliceState) countUse() {
 	for i := range s.states {
 		l := &s.states[i]
 		before := l.committed()
-		l.usedCounted = l.used
+		l.counted = max(l.used, s.Recorded[l.Resource])
 		s.charge(l, l.committed()-before)
 	}
 }
@@ -146,7 +146,7 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 	case g.offered[l.column] == nil:
 		return 0, binding{by: NotOffered}
 	}
-	// What the slice's own pods use beyond its grant must not reduce what it can be granted.
+	// What the slice's own pods use beyond its grant, and its own record, must not reduce what it can be granted.
 	if own := l.committed() - l.Granted; own > 0 && !s.saturated(l.column) {
 		s.charge(l, -own)
 		defer s.charge(l, own)

@@ -127,7 +127,9 @@ func (w *world) editSlice(t *rapid.T) {
 		return
 	}
 	s := &w.slices[i]
-	switch rapid.IntRange(0, 5).Draw(t, "edit") {
+	switch rapid.IntRange(0, 6).Draw(t, "edit") {
+	case 6:
+		s.Recorded = anyAmounts.Draw(t, "recorded")
 	case 5:
 		if s.Granted != nil {
 			s.Used = anyAmounts.Draw(t, "used")
@@ -221,9 +223,9 @@ func checkOrder(t *rapid.T, w *world, want []Answer) {
 }
 
 // now returns what counts for a slice in its class while the answer is being written: the larger of
-// what it had there, what the answer grants, and what its pods use.
+// what it had there, what the answer grants, what its pods use, and what is on record.
 func now(s *Slice, a *Answer, resource string) int64 {
-	is := max(a.Amounts()[resource], s.Used[resource])
+	is := max(a.Amounts()[resource], s.Used[resource], s.Recorded[resource])
 	if s.GrantedIn != "" && s.GrantedIn != s.Class {
 		return is
 	}
@@ -331,7 +333,7 @@ func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []A
 			if g.terms == nil || s.GrantedIn == "" || s.GrantedIn == s.Class {
 				g.keep[name] = capacity.Sum(g.keep[name], min(s.Granted[name], asked))
 			}
-			g.raised[name] = g.raised[name] || got > max(s.Granted[name], s.Used[name])
+			g.raised[name] = g.raised[name] || got > max(s.Granted[name], s.Used[name], s.Recorded[name])
 		}
 	}
 	for key, g := range groups {
@@ -417,7 +419,7 @@ func granted(terms *offer.AllocationInput, w *world, answers []Answer, yield fun
 			case of != nil && of.Policy.Reclaim == offer.Retain:
 				claim = min(had, has) // Retain keeps all of it, whichever policy of the class decides.
 			}
-			uses := s.Used[name]
+			uses := max(s.Used[name], s.Recorded[name])
 			yield(s, pool, name, max(had, uses), max(claim, uses), max(has, uses))
 		}
 	}

@@ -28,6 +28,8 @@ func Settle(terms *offer.AllocationInput, all []Slice) []Answer {
 func carryOut(all []Slice, answers []Answer) (changed bool) {
 	for i := range all {
 		s, decided := &all[i], &answers[i]
+		changed = changed || len(s.Recorded) > 0
+		s.Recorded = nil // Once an answer is written, the record falls to it.
 		if s.Pinned || decided.Verdict != Accept {
 			continue
 		}

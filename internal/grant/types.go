@@ -23,6 +23,9 @@ type Slice struct {
 	// Used is the use of the slice's pods at any time since the grant. It counts even if the slice has
 	// less now, such as after asking for less: running pods stay.
 	Used capacity.Amounts
+	// Recorded is on record in the class, by the policy that decides. It counts like Used until an answer that
+	// grants less is written: nobody is lowered for it, and the slice itself may be granted all of it.
+	Recorded capacity.Amounts
 	// GrantedBy is the policy that Granted came from, GrantedIn the class of the slice at that
 	// time. If empty, they are taken to be the present ones.
 	GrantedBy, GrantedIn string

@@ -73,6 +73,7 @@ func (w *world) write(i int, a *Answer) {
 	switch a.Verdict {
 	case Deny:
 		w.slices[i].Granted, w.slices[i].GrantedBy, w.slices[i].GrantedIn, w.slices[i].Used = nil, "", "", nil
+		w.slices[i].Recorded = nil
 	case Accept:
 		// If no policy decides any longer, the grant stays that of its former policy and class.
 		w.slices[i].Granted = a.Amounts()

@@ -47,11 +47,12 @@ func (g *grants) countWaiting(decided *grant.Answer) {
 	g.byPolicy[decided.Policy.Name] = under
 }
 
-// count adds what a slice is granted, or is about to be, or what its pods use if that is more. What a slice has
-// counts in the class that it was granted in: until the slice is answered in another one, nothing of it is free there.
+// count adds what a slice is granted, or is about to be, or what its pods use or is on record if that is more.
+// What a slice has counts in the class that it was granted in: until the slice is answered in another one,
+// nothing of it is free there.
 func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting) {
 	next := what == GrantedAndDecided && decided.Verdict == grant.Accept
-	if asked.Granted == nil && !next && len(asked.Used) == 0 {
+	if asked.Granted == nil && !next && len(asked.Used) == 0 && len(asked.Recorded) == 0 {
 		return
 	}
 	has := asked.Granted
@@ -66,11 +67,11 @@ func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting)
 		if next && l.Listed {
 			amount, granted = max(amount, l.Granted), true
 		}
-		if used := asked.Used[l.Resource]; used > amount {
-			amount, granted = used, true
+		if more := max(asked.Used[l.Resource], asked.Recorded[l.Resource]); more > amount {
+			amount, granted = more, true
 		}
 		if granted {
-			some = some || amount > 0 && (next || asked.Granted != nil)
+			some = some || amount > 0 && (next || asked.Granted != nil || asked.Recorded != nil)
 			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
 		}
 	}

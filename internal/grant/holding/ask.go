@@ -15,8 +15,10 @@ type sliceHoldings struct {
 	had, has, used protocol.Share
 	// others are on record in further classes.
 	others protocol.Shares
-	// moved is set if the slice has just come from the class of had.
-	moved bool
+	// moved is set if the slice has just come from the class of had. covering is then what is on record for its
+	// answer in the present class.
+	moved    bool
+	covering protocol.Share
 }
 
 // ask adds what a slice asks for and has.
@@ -87,9 +89,10 @@ func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 	c, v := d.Slices[i], &d.Verdicts[i]
 	v.Want.Kept = d.used(c, d.Consumers[i], held)
 	b := sliceHoldings{had: held, used: v.Want.Kept, others: c.Holds.Without(c.Class)}
-	if from := b.others.In(c.Present); !c.Settled && held.Empty() && !from.Empty() {
+	from, vouched := b.others.In(c.answeredLast()), held.Least(c.Vouched.In(c.Class).Amounts)
+	if !c.Settled && vouched.Empty() && !from.Empty() {
 		// The slice has just come from another class, and keeps its grant there until it is answered here.
-		b.had, b.others, b.moved = from, b.others.Without(from.Class), true
+		b.had, b.others, b.moved, b.covering = from, b.others.Without(from.Class), true, held
 		v.Want.Earlier = v.Want.Earlier.Add(from)
 	}
 	if c.Released {
@@ -137,12 +140,22 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 	policy := b.had.Policy
 	v.Want.Share = c.Holds.In(c.Class)
 	v.Want.Amounts = nil
-	if terms := d.Terms.Terms(c.Class, in.Consumer); terms != nil {
+	terms := d.Terms.Terms(c.Class, in.Consumer)
+	if terms != nil {
 		policy = terms.Policy.Name
 		v.Want.Policy, v.Want.Reclaim = policy, terms.Policy.Reclaim
 	}
 	// 4. What counts besides.
-	d.pin(i, rest, rest.Amounts)
+	covering := b.had
+	if b.moved {
+		d.pin(i, rest, rest.Amounts)
+		rest, covering = b.covering, b.covering
+	}
+	if terms != nil && covering.Policy == policy {
+		in.Recorded = covering.Amounts
+	} else {
+		d.pin(i, rest, rest.Amounts)
+	}
 	d.giveUpEarlier(i, b.others, c.Settled, policy)
 	v.At = len(d.Asked)
 	d.Asked = append(d.Asked, in)

@@ -12,9 +12,9 @@
 //  2. A slice that is gone or drained holds what its pods use; one that is gone holds everything for
 //     ReleaseGrace. What pods use counts for the next slice of the same name, which bounds them
 //     (release, bequeath).
-//  3. Every other slice adds what it asks for and has (askFor). What cannot be taken back by this answer is
-//     pinned beside it: what is on record and does not stand, and what it holds in classes that it has left
-//     (pin, keepEarlier, giveUpEarlier). What is about to be given up lowers nobody else.
+//  3. Every other slice adds what it asks for and has, and what is on record for it in its class (askFor).
+//     What it holds in classes that it has left is pinned beside that (pin, keepEarlier, giveUpEarlier). What
+//     is about to be given up lowers nobody else.
 //  4. grant.Allocate answers all of it.
 //
 // The result is one Verdict for each slice:

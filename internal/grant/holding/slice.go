@@ -103,6 +103,14 @@ func (c *Slice) OfLiqo() bool { return c.Class == "" || c.Class == LiqoClass }
 // answeredIn reports whether the last answer of this term is in the class.
 func (c *Slice) answeredIn(class string) bool { return c.Ours != nil && c.Ours.Class == class }
 
+// answeredLast returns the class of the last answer of this term or, before the first, of the record.
+func (c *Slice) answeredLast() string {
+	if c.Ours != nil {
+		return c.Ours.Class
+	}
+	return c.Present
+}
+
 // Standing returns how much of a share stands as accepted: by the answer of this term in its class
 // if there is one, whatever others have written since.
 func (c *Slice) Standing(held protocol.Share) protocol.Share {
