@@ -42,6 +42,43 @@ func TestWhatASliceUsedOfAClassEndsWithItsPodsWhereverItMoves(t *testing.T) {
 	}
 }
 
+// A slice that moves is hidden, and its answer removed, before it is answered in its new class. Nothing is granted
+// to it there, as if its answer stood, and what it had before ends with its pods.
+func TestASliceThatMovesBehindAShutGateKeepsWhatItsPodsUse(t *testing.T) {
+	l := aLeavingSlice(t, offer.Evict)
+	l.version++
+	l.decider.cache.set(known(t, "s", "a", l.version, asking("6"), class("silver"), withoutReplication))
+	l.write("a")
+	if got := onlySlice(t, l.decider.cache).answer; got.verdict != accepted || got.resources["cpu"] != 0 || l.gold() != 2000 {
+		t.Errorf("the answer is %+v, want nothing; %d of gold count, want the 2000 that pods use", got, l.gold())
+	}
+	l.terms = goldBy(offer.Evict, 8000)
+	l.write("a")
+	if got := l.gold(); got != 0 {
+		t.Errorf("%d of gold count without pods", got)
+	}
+}
+
+// A slice that is granted nothing in its class is hidden, and its answer removed. What its pods used of the class
+// before ends with them.
+func TestWhatASliceUsedOfAClassEndsWithItsPodsBehindAShutGate(t *testing.T) {
+	l := aLeavingSlice(t, offer.Evict)
+	nothing := func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") }
+	l.see("a", class("silver"), nothing)
+	l.write("a")
+	l.version++
+	l.decider.cache.set(known(t, "s", "a", l.version, class("silver"), nothing, withoutReplication))
+	l.write("a")
+	if got := l.gold(); got != 2000 {
+		t.Errorf("%d of gold count while pods use 2000", got)
+	}
+	l.terms = goldBy(offer.Evict, 8000)
+	l.write("a")
+	if got := l.gold(); got != 0 {
+		t.Errorf("%d of gold count without pods", got)
+	}
+}
+
 // The policy of a slice's class is deleted, where the slice was granted nothing. What its pods used of the class
 // before ends with them, also if the leader changes.
 func TestWhatASliceUsedOfAClassEndsWithItsPodsWithoutAPolicy(t *testing.T) {

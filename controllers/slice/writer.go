@@ -242,10 +242,9 @@ func (w *Writer) enqueueReclaim(a *decisions, i int) {
 	g := w.renderer.status(c, &a.Answers[a.Verdicts[i].At])
 	g.at, g.reason = a.Now, reasonPrefix+reasonNotAnswered
 	g.message = "nothing more is granted, and what is granted may be lowered: " + a.whyNoMore(i)
-	given, held := protocol.Share{Class: c.class, Amounts: g.resources}, c.Holds.In(c.class)
-	answered := protocol.Share{Class: c.class, Amounts: c.answer.resources}
-	if c.answer.verdict != accepted && given.Same(held) {
-		return
+	given, answered := protocol.Share{Amounts: g.resources}, protocol.Share{Amounts: c.answer.resources}
+	if c.answer.verdict != accepted && len(c.Holds) == 1 && given.Same(protocol.Share{Amounts: c.Holds[0].Amounts}) {
+		return // Nothing has to be taken back.
 	}
 	stands := c.answer.verdict == accepted && !c.answer.inexact && given.Same(answered)
 	if stands {

@@ -124,6 +124,10 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 	switch {
 	case d.open(i) && !c.Deleting && c.MovedTo == "":
 		v.Mode = WriteAnswer
+	case in.Granted == nil && c.Settled: // It has nothing here, and what pods used elsewhere may have ended.
+		v.Mode, v.Want.Class, v.Want.Stands = Release, c.Class, true
+		d.giveUpEarlier(i, b.others, true, "")
+		return
 	case in.Granted == nil:
 		d.keepEarlier(i, b.others)
 		return
