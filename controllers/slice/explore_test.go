@@ -79,6 +79,11 @@ var scenes = map[string]scene{
 		capacity: 1, granted: []int64{0}, ask: []int64{1}, slow: true, split: true, async: true,
 		events: [numEvents]int{hides: 1}, depth: 12,
 	},
+	// What arrives during a decision is decided on.
+	"versions that arrive during a decision": {
+		capacity: 1, granted: []int64{0}, ask: []int64{1}, split: true,
+		events: [numEvents]int{touches: 1, cordons: 2}, depth: 8,
+	},
 	// The pods of a deleted slice count if no answer can be written to its successor.
 	"a slice created again, too large for an answer": {
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
@@ -134,7 +139,7 @@ func explore(s *scene) (states int, fault string) {
 }
 
 // settle accuses a world in which something is still to be written although nothing happens any more, or
-// in which a replica that does not lead decides otherwise.
+// nothing wakes the leader for it, or in which a replica that does not lead decides otherwise.
 func (w *world) settle() {
 	n, s := w.clone("nothing happens any more"), *w.scene
 	s.slow, s.split, s.async = false, false, false
@@ -149,17 +154,18 @@ func (w *world) settle() {
 	if n.deciding != nil {
 		n.commit()
 	}
+	n.writeAll()
 	n.news()
 	n.pass()
 	for range 20 {
-		before := n.versions()
+		before, asleep := n.versions(), !n.woken
 		n.decide()
 		decided := n.deciding
 		n.commit()
-		for i := range n.objects {
-			if n.leader.hasTask(n.objects[i].uid) {
-				n.write(i)
-			}
+		due := n.tasks()
+		n.writeAll()
+		if asleep && n.versions() != before {
+			n.accuse("nothing wakes the leader for %s", due)
 		}
 		if n.check(); n.fault != "" || n.versions() == before {
 			if n.fault == "" {
@@ -170,6 +176,26 @@ func (w *world) settle() {
 		}
 	}
 	w.accuse("writes do not end")
+}
+
+// writeAll lets workers write to all slices that need it.
+func (w *world) writeAll() {
+	for i := range w.objects {
+		if w.leader.hasTask(w.objects[i].uid) {
+			w.write(i)
+		}
+	}
+}
+
+// tasks describes what is to be written.
+func (w *world) tasks() string {
+	var all []string
+	for i := range w.objects {
+		if uid := w.objects[i].uid; w.leader.hasTask(uid) {
+			all = append(all, fmt.Sprintf("%s: %+v", uid, w.leader.cache.byUID[uid].task.want))
+		}
+	}
+	return strings.Join(all, "; ")
 }
 
 // versions counts the versions of all objects.
@@ -265,7 +291,7 @@ func (w *world) key() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	k := key{&h}
-	for _, part := range []any{w.objects, w.pods, w.late, w.tenants, w.removed, w.shrunk, w.left, w.now, w.term, w.flight, w.leader.grace.Since} {
+	for _, part := range []any{w.objects, w.pods, w.late, w.tenants, w.removed, w.shrunk, w.left, w.now, w.term, w.flight, w.leader.grace.Since, w.woken, w.alarm} {
 		k.add(reflect.ValueOf(part))
 	}
 	for i := range w.objects {

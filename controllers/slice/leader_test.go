@@ -147,11 +147,16 @@ func (o *object) grant() *grantRecord {
 	}
 }
 
-func (l *leader) see(o *object) { l.cache.set(o.slice()) }
+// The leader learns something new, and reports whether that wakes it.
 
-func (l *leader) remove(w *world, o *object) {
-	l.cache.remove(o.slice())
-	l.dated(w)
+func (l *leader) see(w *world, o *object) bool {
+	defer l.dated(w) // Another slice of the name is gone.
+	return l.cache.set(o.slice())
+}
+
+func (l *leader) remove(w *world, o *object) bool {
+	defer l.dated(w)
+	return l.cache.remove(o.slice())
 }
 
 // dated sets when slices were removed: the cache goes by the clock, which stands still.
@@ -165,12 +170,11 @@ func (l *leader) dated(w *world) {
 
 func (w *world) time() time.Time { return w.process.start.Add(w.now).Add(time.Millisecond) }
 
-func (l *leader) seeRecord(o *object) {
+func (l *leader) seeRecord(o *object) bool {
 	if r := o.grant(); r != nil {
-		l.cache.setRecord(*r)
-		return
+		return l.cache.setRecord(*r)
 	}
-	l.cache.removeRecord(grantRecord{uid: o.uid, version: strconv.Itoa(o.recordVersion)})
+	return l.cache.removeRecord(grantRecord{uid: o.uid, version: strconv.Itoa(o.recordVersion)})
 }
 
 func (l *leader) decide(w *world) *decisions {
@@ -179,10 +183,15 @@ func (l *leader) decide(w *world) *decisions {
 	return d.decide(w.time(), func() *offer.AllocationInput { return w.process.termsOf(w) })
 }
 
-func (l *leader) commit(w *world, d *decisions) {
+// commit assumes a decision, and reports whether another is due later although nothing happens.
+func (l *leader) commit(w *world, d *decisions) (again bool) {
 	w.process.decider.cache = l.cache
 	w.process.renderer = &statusRenderer{}
 	w.process.commit(d)
+	for i, rendered := range w.process.renderer.answers {
+		again = again || rendered != nil && d.entries[i].keepStandingFor(rendered, d.Now) > 0
+	}
+	return again || d.Again > 0
 }
 
 func (l *leader) hasTask(uid types.UID) bool {

@@ -38,6 +38,7 @@ const (
 	removes              // The policy for gold is deleted, or created again.
 	shrinks              // The policy for gold offers half as much, or all again.
 	waits                // More time passes than a deleted slice keeps everything.
+	touches              // Liqo writes something to a slice that no decision depends on.
 	fails                // A write is refused, or its outcome is not reported.
 	terms                // Another replica leads.
 	numEvents
@@ -90,9 +91,11 @@ type world struct {
 	now          time.Duration
 	term         int
 	leader       *leader
-	// deciding is a decision that has begun.
-	deciding *decisions
-	flight   []request
+	// deciding is a decision that has begun. woken is set if another is due at once, and alarm if one is due
+	// later although nothing happens.
+	deciding     *decisions
+	woken, alarm bool
+	flight       []request
 	// before is the world before the last step, fault what was wrong with that.
 	before      *world
 	step, fault string
@@ -142,7 +145,7 @@ func newWorld(s *scene) *world {
 // lead begins a term with what the API server has.
 func (w *world) lead() {
 	w.term++
-	w.leader, w.deciding = newLeader(w), nil
+	w.leader, w.deciding, w.woken = newLeader(w), nil, true
 	for i := range w.objects {
 		o := &w.objects[i]
 		o.seenVersion, o.seenRecords = o.version, o.recorded
@@ -237,10 +240,10 @@ func (w *world) steps() (all []step) {
 	for owner, consumer := range consumers[:w.acting] {
 		for pool, class := range pools {
 			if pods := w.pods[owner][pool]; pods < w.mayUse(owner, pool) {
-				once(runs, func(w *world) { w.pods[owner][pool]++ }, "a pod of %s starts on %s", consumer, class)
+				once(runs, func(w *world) { w.pods[owner][pool]++; w.woken = true }, "a pod of %s starts on %s", consumer, class)
 			}
 			if w.pods[owner][pool] > 0 {
-				once(ends, func(w *world) { w.pods[owner][pool]-- }, "a pod of %s ends on %s", consumer, class)
+				once(ends, func(w *world) { w.pods[owner][pool]--; w.woken = true }, "a pod of %s ends on %s", consumer, class)
 			}
 		}
 		cordon, drain := cordoned, drained
@@ -250,8 +253,8 @@ func (w *world) steps() (all []step) {
 		once(cordons, func(w *world) { w.setTenant(owner, cordon) }, "the tenant %s: %s", consumer, cordon)
 		once(drains, func(w *world) { w.setTenant(owner, drain) }, "the tenant %s: %s", consumer, drain)
 	}
-	once(removes, func(w *world) { w.removed = !w.removed }, "the policy of gold is gone: %t", !w.removed)
-	once(shrinks, func(w *world) { w.shrunk = !w.shrunk }, "the policy of gold offers half: %t", !w.shrunk)
+	once(removes, func(w *world) { w.removed, w.woken = !w.removed, true }, "the policy of gold is gone: %t", !w.removed)
+	once(shrinks, func(w *world) { w.shrunk, w.woken = !w.shrunk, true }, "the policy of gold offers half: %t", !w.shrunk)
 	once(waits, func(w *world) { w.pass() }, "time passes")
 	once(terms, func(w *world) { w.lead() }, "another replica leads")
 	return all
@@ -261,10 +264,12 @@ func (w *world) steps() (all []step) {
 func (w *world) pass() {
 	w.now += holding.ReleaseGrace + time.Second
 	w.coming = [len(consumers)][len(pools)]int64{}
+	w.woken = w.woken || w.alarm
 }
 
 // setTenant changes the state of a tenant. Liqo takes everything back from a drained one.
 func (w *world) setTenant(owner int, state gateState) {
+	w.woken = true
 	if w.tenants[owner] = state; state == drained {
 		w.coming[owner] = [len(pools)]int64{}
 	}
@@ -299,6 +304,7 @@ func (w *world) sliceSteps(i int, once func(event, func(*world), string, ...any)
 		}
 	}
 	edit(hides, func(_ *world, o *object) { o.hidden = !o.hidden }, "is hidden: %t", !o.hidden)
+	edit(touches, func(*world, *object) {}, "gets another version")
 	edit(strips, func(_ *world, o *object) { o.status = answer{} }, "the answer is removed")
 	edit(forges, func(w *world, o *object) { o.status = statusOf(reasonPrefix, w.capacity) }, "an answer is forged")
 	if !o.large {
@@ -347,16 +353,16 @@ func (w *world) tell(o *object) {
 		return
 	}
 	if o.seenVersion = o.version; o.gone {
-		w.leader.remove(w, o)
+		w.woken = w.leader.remove(w, o) || w.woken
 	} else {
-		w.leader.see(o)
+		w.woken = w.leader.see(w, o) || w.woken
 	}
 }
 
 func (w *world) tellRecord(o *object) {
 	if o.seenRecords != o.recorded {
 		o.seenRecords = o.recorded
-		w.leader.seeRecord(o)
+		w.woken = w.leader.seeRecord(o) || w.woken
 	}
 }
 
@@ -418,13 +424,20 @@ func (r *request) String() string {
 }
 
 func (w *world) decide() {
+	w.woken, w.alarm = false, false
 	w.deciding = w.leader.decide(w)
 	w.checkCounted(w.deciding)
 }
 
 func (w *world) commit() {
-	w.leader.commit(w, w.deciding)
+	w.alarm = w.leader.commit(w, w.deciding)
 	w.deciding = nil
+}
+
+// end lets the worker leave a slice, and wakes the leader.
+func (w *world) end(uid types.UID) {
+	w.leader.end(uid)
+	w.woken = true
 }
 
 // write lets a worker begin with a slice.
@@ -438,7 +451,7 @@ func (w *world) write(i int) {
 func (w *world) next(uid types.UID) {
 	t, ok := w.leader.next(uid)
 	if !ok {
-		w.leader.end(uid)
+		w.end(uid)
 		return
 	}
 	w.flight = append(w.flight, request{task: t, uid: uid, waited: true})
@@ -497,14 +510,14 @@ func (w *world) respond(j int) {
 	if w.leader.outcome(&r, w.object(r.uid)) {
 		w.next(r.uid)
 	} else {
-		w.leader.end(r.uid)
+		w.end(r.uid)
 	}
 }
 
 // giveUp ends the wait for the outcome of a write, which can still be made.
 func (w *world) giveUp(j int) {
 	r := &w.flight[j]
-	w.leader.end(r.uid)
+	w.end(r.uid)
 	if r.waited = false; r.sent {
 		w.flight = slices.Delete(w.flight, j, j+1)
 	}
@@ -517,7 +530,7 @@ func (w *world) refuse(j int) {
 	if r.step.Action == protocol.WriteRecord {
 		w.leader.refused(r.uid)
 	}
-	w.leader.end(r.uid)
+	w.end(r.uid)
 }
 
 func (w *world) object(uid types.UID) *object {
