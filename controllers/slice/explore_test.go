@@ -59,6 +59,12 @@ var scenes = map[string]scene{
 		capacity:  2, reclaim: offer.Retain, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{moves: 2, cordons: 1, hides: 1}, depth: 8,
 	},
+	// An answer of ours stays in force until Liqo has answered its own class.
+	"moves to a class that Liqo does not answer yet": {
+		elsewhere: []string{holding.LiqoClass},
+		capacity:  2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{moves: 2, cordons: 2, runs: 1}, depth: 7,
+	},
 	"writes that are late, and forged answers": {
 		capacity: 1, reclaim: offer.Retain, granted: []int64{0, 0}, ask: []int64{1, 1},
 		events: [numEvents]int{fails: 1, terms: 1, forges: 1}, async: true, depth: 8,

@@ -274,11 +274,16 @@ func (w *world) setTenant(owner int, state gateState) {
 		w.coming[owner] = [len(pools)]int64{}
 	}
 	for i := range w.objects {
-		if o := &w.objects[i]; o.owner == owner && !o.gone && state == drained {
+		o := &w.objects[i]
+		if o.owner != owner || o.gone {
+			continue
+		}
+		if w.answerByLiqo(o); state == drained {
 			o.quota, o.status = allowance{}, answer{verdict: denied, reason: "Drained"}
 			w.changed(o)
 		}
 	}
+	w.news()
 }
 
 // sliceSteps lists what a consumer can do with a slice.
@@ -328,14 +333,20 @@ func (w *world) create(after int) {
 	w.changed(&w.objects[after+1])
 }
 
-// changed gives a slice a new version. Liqo answers its own class at once.
+// changed gives a slice a new version.
 func (w *world) changed(o *object) {
 	o.version++
-	if o.class == holding.LiqoClass && !o.gone {
+	w.answerByLiqo(o)
+	w.news()
+}
+
+// answerByLiqo has Liqo answer its own class at once, unless the tenant is cordoned: then it leaves any answer as it
+// is (RemoteResourceSliceReconciler.handleResourcesStatus).
+func (w *world) answerByLiqo(o *object) {
+	if o.class == holding.LiqoClass && !o.gone && w.tenants[o.owner] == active {
 		o.version++
 		o.status, o.quota = statusOf("Liqo", o.ask), allowance{holding.LiqoClass, o.ask}
 	}
-	w.news()
 }
 
 // news lets the leader know everything unless the scene has it learn late.

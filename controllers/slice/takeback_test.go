@@ -314,14 +314,20 @@ func (l *leaving) write(uid types.UID) {
 	}
 }
 
-// see lets the leader see the slice a in a class, with the answer of 6 cores that Liqo and Proffer both
-// give there, or another slice b that asks for as much of gold.
+// see lets the leader see the slice a in a class, with the answer of 6 cores that Liqo gives in its class and
+// Proffer in others, or another slice b that asks for as much of gold.
 func (l *leaving) see(uid types.UID, edits ...func(*authv1beta1.ResourceSlice)) {
 	l.t.Helper()
 	l.version++
 	name := "other"
 	if uid == "a" {
-		name, edits = "s", append(edits, answering(grantOfCPU(6000)))
+		name, edits = "s", append(edits, func(s *authv1beta1.ResourceSlice) {
+			given := grantOfCPU(6000)
+			if s.Spec.Class == holding.LiqoClass {
+				given.reason = "ResourceSliceResourcesAccepted"
+			}
+			answering(given)(s)
+		})
 	}
 	l.decider.cache.set(known(l.t, name, string(uid), l.version, append([]func(*authv1beta1.ResourceSlice){asking("6")}, edits...)...))
 }

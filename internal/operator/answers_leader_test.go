@@ -21,12 +21,15 @@ func TestANewLeaderWritesNothingToASliceThatMovedToLiqosClass(t *testing.T) {
 		first.stop()
 		kubetest.Edit(t, slice, func(o client.Object) { kubetest.SetField(o, class, "spec", "class") },
 			kubetest.WriteSpec)
+		kubetest.Edit(t, slice, func(o client.Object) {
+			overwrite(o, "Accepted", "ResourceSliceResourcesAccepted", map[string]any{"cpu": "8", "memory": "4Gi"})
+		}, kubetest.WriteStatus)
 
 		first = startOperator(t)
 		// The slice holds no capacity any more, and the operator writes nothing to it.
 		next := rome.ask("next-"+class+"x", nodestest.List("cpu", "8"))
 		awaitAnswer(t, next, "Accepted Incomplete cpu=8")
-		if got := summarize(answerOf(t, slice)); got != "Accepted Incomplete cpu=8,memory=4Gi" {
+		if got := summarize(answerOf(t, slice)); got != "Accepted ResourceSliceResourcesAccepted cpu=8,memory=4Gi" {
 			t.Errorf("class %q: the answer of the slice is %s", class, got)
 		}
 		kubetest.Remove(t, slice)

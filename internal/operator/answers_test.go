@@ -416,14 +416,16 @@ func TestASliceThatMovesIsAnsweredInItsNewClass(t *testing.T) {
 	awaitAnswer(t, slice, "Accepted Capped cpu=4")
 	test.Eventually(o.t, func() string { return cmp.Diff(int64(0), o.offered("oslo")["silver"]["cpu"]) })
 	kubetest.Remove(t, other)
+	// So it does in Liqo's own class, until Liqo grants the full request.
 	move("default")
-	test.Eventually(o.t, func() string { return cmp.Diff(int64(4000), o.offered("oslo")["silver"]["cpu"]) })
-	// Liqo grants the full request.
+	o.awaitCaughtUp()
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(0), o.offered("oslo")["silver"]["cpu"]) })
 	kubetest.Edit(t, slice, func(o client.Object) {
 		overwrite(o, "Accepted", "ResourceSliceResourcesAccepted", map[string]any{"cpu": "64"})
 	}, kubetest.WriteStatus)
 	o.awaitCaughtUp()
 	awaitAnswer(t, slice, "Accepted ResourceSliceResourcesAccepted cpu=64")
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(4000), o.offered("oslo")["silver"]["cpu"]) })
 	move("gold")
 	awaitAnswer(t, slice, "Accepted Incomplete cpu=8,memory=0")
 }

@@ -41,10 +41,11 @@ func (d *Decision) ask(i int) {
 
 // leaveToOthers counts the grants of a slice that others answer. What it held in a class of ours counts in full until
 // another controller is known to have accepted it: that replaces the Quota of our answer, while a denial
-// leaves it in place. Liqo answers its own class immediately.
+// leaves it in place. So it is in Liqo's own class: Liqo leaves the answer of a cordoned tenant as it is
+// (RemoteResourceSliceReconciler.handleResourcesStatus), and later versions can refuse the class.
 func (d *Decision) leaveToOthers(i int) {
 	c, v := d.Slices[i], &d.Verdicts[i]
-	replaced := c.OfLiqo() || c.Answer.Accepted && !c.Answer.Own
+	replaced := c.Answer.Accepted && !c.Answer.Own
 	if replaced && (c.Recorded || len(c.Holds) > 0) {
 		v.Mode = Overtaken
 		v.Want.Class, v.Want.Stands = c.Class, true

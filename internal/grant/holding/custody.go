@@ -21,7 +21,7 @@ func (c *Slice) custody(served bool) custody {
 	switch {
 	case served, !c.Holds.In(c.Class).Empty(), c.answeredIn(c.Class):
 		return byClass
-	case c.OfLiqo(), c.Gone(), c.Former == "", len(c.Holds) == 0:
+	case c.Gone(), c.Former == "", len(c.Holds) == 0:
 		return byOthers
 	case c.Answer.Given && !c.Answer.Own:
 		return byOthers
