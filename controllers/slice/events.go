@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/visible"
 )
@@ -90,7 +91,7 @@ func (w *eventWriter) change(c *sliceEntry, g *answer) {
 }
 
 // reportUnanswered emits one Event that says why a slice is not answered, if an admin has to do something
-// about it. Crowded is set for one that waits for a place on a list without room for it.
+// about it. Crowded is set for one that has no place on the list of placements.
 func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, crowded bool, now time.Time) {
 	var reason, note string
 	switch {
@@ -98,8 +99,9 @@ func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, cr
 		reason, note = eventNotOpen, "Not answered: "+gate.String()
 	case crowded:
 		reason = eventNotOpen
-		note = "Not answered: the list of placements has no room for more slices of this consumer. " +
-			"Have it delete some, or use shorter names"
+		note = "Not answered, or its pods are refused: the list of placements has no room for more slices of this " +
+			"consumer. Have it delete some, or use shorter names"
+	case c.MovedTo == holding.LiqoClass: // Liqo is about to answer it, unless its tenant is cordoned.
 	case c.MovedTo != "":
 		reason, note = eventUnserved, "Not answered: "+whyInFormerClass(&c.Slice)
 	case gate == active && !served && !c.OfLiqo() && len(c.Holds) > 0 && c.answer.verdict == denied && !c.answer.ours():

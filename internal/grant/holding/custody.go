@@ -1,5 +1,7 @@
 package holding
 
+import "cmp"
+
 // custody says in which class a slice is decided on.
 type custody int
 
@@ -34,6 +36,6 @@ func (c *Slice) custody(served bool) custody {
 // inFormerClass returns the slice as if it had stayed in the class of its last grant.
 func (c *Slice) inFormerClass() *Slice {
 	stays := *c
-	stays.MovedTo, stays.Class, stays.Settled = c.Class, c.Former, c.SettledInFormer
+	stays.MovedTo, stays.Class, stays.Settled = cmp.Or(c.Class, LiqoClass), c.Former, c.SettledInFormer
 	return &stays
 }

@@ -47,3 +47,10 @@ func TestAGrantIsDecidedOnWhereItWasMadeUntilAnotherControllerAnswers(t *testing
 		}
 	}
 }
+
+// The empty class is Liqo's too. A slice that was decided on as if it had not moved could be raised.
+func TestASliceOfNoClassHasMoved(t *testing.T) {
+	if got := (&Slice{Former: "gold"}).inFormerClass(); got.MovedTo != LiqoClass || got.Class != "gold" {
+		t.Errorf("decided on in %q, moved to %q", got.Class, got.MovedTo)
+	}
+}
