@@ -76,14 +76,15 @@ func (r *Reconciler) Requires(user string, labels map[string]string) bool {
 	return stored != nil && (*stored)[user] == textOf(labels)
 }
 
-// Full reports whether the list is known to have no room for some slice of the consumer.
-func (r *Reconciler) Full(consumer string) bool {
+// Full reports whether the list is known to have no room for the user, so that its pods are refused.
+func (r *Reconciler) Full(user, consumer string) bool {
 	stored := r.stored.Load()
 	if stored == nil {
 		return false
 	}
+	_, listed := (*stored)[user]
 	_, full := (*stored)[exceeded+consumer]
-	return full
+	return full && !listed
 }
 
 // Describe implements prometheus.Collector.

@@ -79,6 +79,30 @@ func TestWhatASliceUsedOfAClassEndsWithItsPodsBehindAShutGate(t *testing.T) {
 	}
 }
 
+// fullList is a list of placements without room for anybody.
+type fullList struct{}
+
+func (fullList) Requires(string, map[string]string) bool { return false }
+func (fullList) Full(string, string) bool                { return true }
+
+// A slice moves to a class whose list of placements has no room for it. It cannot keep what it has where it was by
+// that: it is answered, and its pods are refused.
+func TestASliceWithoutAPlaceKeepsNothingElsewhere(t *testing.T) {
+	l := aLeavingSlice(t, offer.Evict)
+	l.AwaitPlacement(fullList{})
+	l.terms = termsOf(offer.Evict, 8000, map[string]string{"gold": "gold", "silver": "silver"})
+	l.terms.Terms("silver", "rome").Policy.Slices.EnforcePlacement = true
+	l.see("a", class("silver"))
+	l.see("b", class("silver"), asking("1"))
+	l.write("a")
+	if got := l.gold(); got != 0 {
+		t.Errorf("%d of gold count, want 0: the slice was to be answered in silver", got)
+	}
+	if l.decider.cache.byUID["b"].task != nil {
+		t.Error("a slice without a place that has nothing is answered")
+	}
+}
+
 // The policy of a slice's class is deleted, where the slice was granted nothing. What its pods used of the class
 // before ends with them, also if the leader changes.
 func TestWhatASliceUsedOfAClassEndsWithItsPodsWithoutAPolicy(t *testing.T) {

@@ -140,8 +140,8 @@ func newWriter(
 // Placements is the list of the labels of nodes that the API server requires of the pods of a user.
 type Placements interface {
 	Requires(user string, labels map[string]string) bool
-	// Full reports whether the list has no room for some slice of a consumer.
-	Full(consumer string) bool
+	// Full reports whether the list has no room for a user, so that the API server refuses its pods.
+	Full(user, consumer string) bool
 }
 
 // AwaitPlacement makes the first answer of a slice wait until the list requires the labels of its
@@ -150,13 +150,20 @@ type Placements interface {
 func (w *Writer) AwaitPlacement(list Placements) { w.placements = list }
 
 // awaitsPlacement reports whether a slice is not answered yet because of AwaitPlacement. A slice that
-// has something in its class may have pods already, so its answers do not wait.
-func (w *Writer) awaitsPlacement(a *decisions, i int) bool {
+// has something in its class may have pods already, so its answers do not wait. If the list has no room for a
+// slice, its pods are refused: then it waits only if it has nothing that could not be taken back meanwhile.
+func (w *Writer) awaitsPlacement(a *decisions, i int) (waits, crowded bool) {
 	c, decided := a.entries[i], &a.Answers[a.Verdicts[i].At]
-	return w.placements != nil &&
-		decided.Verdict == grant.Accept && decided.Policy != nil && decided.Policy.Slices.EnforcePlacement &&
-		c.Holds.In(c.class).Empty() &&
-		!w.placements.Requires(liqo.SliceUser(c.name, a.Consumers[i]), decided.Policy.Slices.NodeSelector)
+	if w.placements == nil || decided.Verdict != grant.Accept || decided.Policy == nil ||
+		!decided.Policy.Slices.EnforcePlacement || !c.Holds.In(c.class).Empty() {
+		return false, false
+	}
+	user := liqo.SliceUser(c.name, a.Consumers[i])
+	if w.placements.Requires(user, decided.Policy.Slices.NodeSelector) {
+		return false, false
+	}
+	crowded = w.placements.Full(user, a.Consumers[i])
+	return !crowded || len(c.Holds) == 0, crowded
 }
 
 // Describe implements prometheus.Collector.
@@ -192,8 +199,11 @@ func (w *Writer) commit(a *decisions) {
 	w.renderer.begin(a, w.decider.storageClasses())
 	for i, c := range a.entries {
 		v := &a.Verdicts[i]
-		waits := v.Mode == holding.WriteAnswer && w.awaitsPlacement(a, i)
-		w.events.reportUnanswered(c, a.gates[i], v.Served, waits && w.placements.Full(a.Consumers[i]), a.Now)
+		waits, crowded := false, false
+		if v.Mode == holding.WriteAnswer {
+			waits, crowded = w.awaitsPlacement(a, i)
+		}
+		w.events.reportUnanswered(c, a.gates[i], v.Served, crowded, a.Now)
 		switch v.Mode {
 		case holding.Leave:
 		case holding.WriteAnswer:
