@@ -111,8 +111,12 @@ func (h handler) Remove(u *unstructured.Unstructured) bool {
 	return false
 }
 
-// RemoveAll implements kube.Handler.
-func (h handler) RemoveAll() { h.plan.cache.removeAll(h.kind) }
+// RemoveAll implements kube.Handler. The next comparison, for which the informer wakes, enqueues everything again:
+// the definition may exist again by then.
+func (h handler) RemoveAll() {
+	h.plan.cache.removeAll(h.kind)
+	h.plan.pause()
+}
 
 // The fields in which an informer keeps what is needed of an object.
 const (

@@ -243,6 +243,21 @@ func TestAChangeDuringAWriteIsWrittenAfterIt(t *testing.T) {
 	})
 }
 
+// A definition that is deleted and created again, as by kubectl replace --force, takes the objects with it.
+func TestObjectsAreWrittenAgainOnceTheirDefinitionIsBack(t *testing.T) {
+	bubble(t, rate.Inf, func(b *bench) {
+		s := oneOffer("a")
+		b.see(s)
+		b.mu.Lock()
+		clear(b.stored)
+		b.mu.Unlock()
+		handler{b.plan, offers}.RemoveAll()
+		b.see(s)
+		b.pass(interval)
+		b.require(map[string]string{"tenant-rome/gold": "a"})
+	})
+}
+
 func TestAChangeThatIsUndoneBeforeItsTurnIsNotWritten(t *testing.T) {
 	bubble(t, rate.Inf, func(b *bench) {
 		b.see(oneOffer("a"))
