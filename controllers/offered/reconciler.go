@@ -30,17 +30,13 @@ func (w Writer) Start(ctx context.Context) error {
 // reconciler writes the record during one term.
 type reconciler struct {
 	*Record
-	// written is the latest edition that is on record, and text identifies it.
-	written int
-	text    string
+	// text identifies what is on record.
+	text string
 }
 
 // Reconcile writes what is wanted, unless it is on record.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	wanted, edition := r.wanted()
-	if edition == r.written {
-		return reconcile.Result{}, nil
-	}
+	wanted := r.wanted()
 	text := wanted.text()
 	if text != r.text {
 		err := r.write(ctx, wanted)
@@ -51,8 +47,8 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 			return leading.Written(ctx, fmt.Errorf("writing the record of offered resources: %w", err))
 		}
 	}
-	r.written, r.text = edition, text
-	return reconcile.Result{}, nil
+	r.text = text
+	return reconcile.Result{RequeueAfter: day}, nil
 }
 
 // write writes what is wanted, unless it is on record.

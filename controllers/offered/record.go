@@ -62,13 +62,12 @@ type Record struct {
 
 	mu sync.Mutex
 	// seen has what the policies of the latest snapshot offer, and what those before offered in the
-	// classes that it serves or still owes. edition counts its changes.
+	// classes that it serves or still owes.
 	seen resourceNames
 	// served are the classes of the latest snapshot that a policy serves.
-	served  map[string]struct{}
-	latest  *table.Snapshot
-	edition int
-	full    sync.Once
+	served map[string]struct{}
+	latest *table.Snapshot
+	full   sync.Once
 }
 
 // NewRecord returns a Record that is empty until Start has read the ConfigMap.
@@ -156,11 +155,9 @@ func (r *Record) Note(s *table.Snapshot) {
 	r.latest = s
 	if before == nil || !maps.Equal(served, r.served) {
 		r.served = served
-		r.edition++
 		r.requests.Wake()
 	}
 	if before == nil || !sameOffers(before, s) && (owesAny(before) || owesAny(s)) {
-		r.edition++
 		r.requests.EnqueueAfter(withdrawnAfter, reconcile.Request{NamespacedName: r.key})
 	}
 }
@@ -171,7 +168,6 @@ func (r *Record) add(class string, names []string) {
 		r.complain()
 	}
 	if more {
-		r.edition++
 		r.requests.Wake()
 	}
 }
@@ -184,8 +180,8 @@ func (r *Record) complain() {
 	})
 }
 
-// wanted returns what must be on record, and its edition.
-func (r *Record) wanted() (wanted, int) {
+// wanted returns what must be on record.
+func (r *Record) wanted() wanted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := wanted{served: r.served, now: r.now()}
@@ -201,5 +197,5 @@ func (r *Record) wanted() (wanted, int) {
 	for class := range w.owed { // This process may have seen only their zeros.
 		w.names.add(class, r.read.names.byClass[class])
 	}
-	return w, r.edition
+	return w
 }

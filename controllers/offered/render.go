@@ -26,11 +26,13 @@ type wanted struct {
 	now          time.Time
 }
 
-// text identifies what is wanted. It changes every day, so that classes whose time is over leave the
-// record.
+// day is the time between two looks at the record for classes whose time is over.
+const day = 24 * time.Hour
+
+// text identifies what is wanted. It changes every day, so that such classes leave the record.
 func (w *wanted) text() string {
 	return fmt.Sprint(w.names.byClass, w.withdrawn, slices.Sorted(maps.Keys(w.served)),
-		slices.Sorted(maps.Keys(w.owed)), w.now.Unix()/(24*60*60))
+		slices.Sorted(maps.Keys(w.owed)), w.now.Unix()/int64(day/time.Second))
 }
 
 // change makes what is recorded what is wanted, and reports whether there was room. A class that the

@@ -13,10 +13,12 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // history is a sequence of evaluations, each noted by a Record.
@@ -71,7 +73,7 @@ func (h *history) statuses() []offer.PreviousOffers {
 
 // restart returns the first evaluation of a process that starts with what is recorded.
 func (h *history) restart(t interface{ Fatal(...any) }) *offer.Result {
-	wanted, _ := h.record.wanted()
+	wanted := h.record.wanted()
 	recorded := content{withdrawn: withdrawals{}}
 	wanted.change(&recorded)
 	object := &corev1.ConfigMap{}
@@ -158,7 +160,7 @@ func TestAClassLeavesTheRecordWhenNothingIsOwedAnyLonger(t *testing.T) {
 	recorded := content{withdrawn: withdrawals{}}
 	classes := func() []string {
 		h.evaluate()
-		wanted, _ := h.record.wanted()
+		wanted := h.record.wanted()
 		wanted.change(&recorded)
 		return slices.Sorted(maps.Keys(recorded.names.byClass))
 	}
@@ -171,6 +173,11 @@ func TestAClassLeavesTheRecordWhenNothingIsOwedAnyLonger(t *testing.T) {
 	requireClasses("gold")
 	h.in.Policies = nil
 	requireClasses("gold")
+	wanted := h.record.wanted()
+	result, err := (&reconciler{Record: h.record, text: wanted.text()}).Reconcile(t.Context(), reconcile.Request{})
+	if test.Must(t, err); result.RequeueAfter != day {
+		t.Errorf("the next look at the record is after %v, want a day", result.RequeueAfter)
+	}
 	want := withdrawals{"gold": {Since: h.in.Now.Unix(), Anyone: true, Zeros: []string{"rome"}}}
 	if diff := cmp.Diff(want, recorded.withdrawn); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -211,7 +218,7 @@ func TestWithdrawalsHaveBounds(t *testing.T) {
 	h.evaluate()
 	h.in.Policies = nil
 	h.evaluate()
-	wanted, _ := h.record.wanted()
+	wanted := h.record.wanted()
 	if w := wanted.withdrawn["gold"]; !w.Everyone || len(w.Zeros) > 0 {
 		t.Errorf("%d consumers are listed, everyone: %t", len(w.Zeros), w.Everyone)
 	}
