@@ -91,8 +91,8 @@ func (w *eventWriter) change(c *sliceEntry, g *answer) {
 }
 
 // reportUnanswered emits one Event that says why a slice is not answered, if an admin has to do something
-// about it. Crowded is set for one that has no place on the list of placements.
-func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, crowded bool, now time.Time) {
+// about it, and whether one is held back. Crowded is set for one that has no place on the list of placements.
+func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, crowded bool, now time.Time) (held bool) {
 	var reason, note string
 	switch {
 	case gate == wrongNamespace && c.originOK, gate == noTenant, gate == manyTenants:
@@ -121,7 +121,10 @@ func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, cr
 	case w.paces.allow(c.uid, now):
 		w.reported[c.uid] = note
 		w.emit(c, corev1.EventTypeWarning, reason, note)
+	default:
+		return true
 	}
+	return false
 }
 
 // unwritable reports a slice that no answer can be written to.

@@ -14,10 +14,10 @@ import (
 func TestAConsumerCausesFewEventsByWritingClassAfterClass(t *testing.T) {
 	recorder := events.NewFakeRecorder(10)
 	w, now := newEvents(recorder), time.Now()
-	write := func(class string) {
+	write := func(class string) (held bool) {
 		s := known(t, "s", "a", 10)
 		s.class = class
-		w.reportUnanswered((&trackedSlice{slice: s}).newEntry(), active, false, false, now)
+		return w.reportUnanswered((&trackedSlice{slice: s}).newEntry(), active, false, false, now)
 	}
 	expect := func(want ...string) {
 		t.Helper()
@@ -36,7 +36,9 @@ func TestAConsumerCausesFewEventsByWritingClassAfterClass(t *testing.T) {
 		}
 	}
 	for i := range 100 {
-		write(fmt.Sprint("class-", i))
+		if held := write(fmt.Sprint("class-", i)); held != (i >= eventBurst) {
+			t.Errorf("Event %d is held back: %t", i, held)
+		}
 		w.reportUnanswered(&sliceEntry{slice: known(t, "s", "a", 10)}, active, true, false, now) // It is answered meanwhile.
 	}
 	expect("class-0", "class-1", "class-2", "class-3", "class-4")

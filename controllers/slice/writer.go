@@ -203,7 +203,9 @@ func (w *Writer) commit(a *decisions) {
 		if v.Mode == holding.WriteAnswer {
 			waits, crowded = w.awaitsPlacement(a, i)
 		}
-		w.events.reportUnanswered(c, a.gates[i], v.Served, crowded, a.Now)
+		if held := w.events.reportUnanswered(c, a.gates[i], v.Served, crowded, a.Now); held {
+			w.delayed.After(eventInterval)
+		}
 		switch v.Mode {
 		case holding.Leave:
 		case holding.WriteAnswer:
