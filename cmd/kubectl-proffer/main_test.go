@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -99,13 +100,14 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 				script, follows := kubectl+line, strings.Contains(line, "--watch") || cmd.Name() == "dashboard"
 				if follows {
 					script = following + line
-					ctx, cancel = context.WithTimeout(t.Context(), 3*time.Second)
-					defer cancel()
 				}
 				shell := exec.CommandContext(ctx, "sh", "-c", script)
 				shell.Dir, shell.Env = examples(t), append(os.Environ(), "KUBECONFIG="+s.Kubeconfig, "DISPLAY=", "WAYLAND_DISPLAY=")
 				var stdout, stderr bytes.Buffer
 				shell.Stdout, shell.Stderr = &stdout, &stderr
+				if follows {
+					shell.Stdout = endsAfter{&stdout, cancel}
+				}
 				err := shell.Run()
 				status := shell.ProcessState.ExitCode()
 				want := 0
@@ -439,4 +441,15 @@ func TestCompletionsComeFromTheOperator(t *testing.T) {
 			t.Errorf("%q (-want +got):\n%s", words, diff)
 		}
 	}
+}
+
+// endsAfter ends a command a second after it has written something.
+type endsAfter struct {
+	io.Writer
+	end func()
+}
+
+func (e endsAfter) Write(p []byte) (int, error) {
+	time.AfterFunc(time.Second, e.end)
+	return e.Writer.Write(p)
 }

@@ -60,7 +60,8 @@ func TestHealthFollowsTheServersLife(t *testing.T) {
 }
 
 func TestShutdownEndsStreamsAndWaitingReads(t *testing.T) {
-	r := start(t, table.New())
+	registry := prometheus.NewRegistry()
+	r := start(t, table.New(), func(o *Options) { o.Registerer = registry })
 	c := r.client(t)
 	early, err := c.Subscribe(timeout(t), &wire.Empty{})
 	test.Must(t, err)
@@ -69,9 +70,14 @@ func TestShutdownEndsStreamsAndWaitingReads(t *testing.T) {
 		_, err := read(timeout(t), c, "rome")
 		waiting <- err
 	}()
-	short, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
-	defer cancel()
-	_, _ = read(short, c, "rome") // When this read ends, both earlier calls have arrived.
+	test.Eventually(t, func() string {
+		for _, method := range []string{"Subscribe", "ReadResources"} {
+			if metric(t, registry, "grpc_server_started_total", method) != 1 {
+				return method + " has not arrived"
+			}
+		}
+		return ""
+	})
 	began := time.Now()
 	r.shutdownNow(t)
 	_, err = early.Recv()

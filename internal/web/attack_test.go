@@ -22,9 +22,11 @@ import (
 // most repeats a text until a body of it and a little more has the size that is allowed.
 func most(text string) string { return strings.Repeat(text, (rest.MaxChange-1000)/len(text)) }
 
-// manyConsumers is a site with pods of 1,000 consumers that are offered a node.
+// manyConsumers is a site with pods of 1,000 consumers that are offered a node. With the race detector, a simulation
+// has more time.
 func manyConsumers(t *testing.T) *site {
 	s := newSite(t)
+	s.server.simulateTimeout = kubetest.Slower(rest.SimulateTimeout, 5)
 	s.ledger.SetNode(node("n1", 8000))
 	for i := range 1000 {
 		s.ledger.SetPod(podOf(fmt.Sprintf("consumer-%d", i), fmt.Sprint(i), "n1", 1))

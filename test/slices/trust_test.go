@@ -80,8 +80,8 @@ func TestAnswersOfAConsumerAreReverted(t *testing.T) {
 			})
 			took := time.Since(began)
 			t.Logf("restored after %v", took.Round(time.Millisecond))
-			if took > time.Second {
-				t.Errorf("restored after %v, want at most 1s", took)
+			if took > 5*time.Second { // It takes some 50 ms, and longer on a machine that does other things.
+				t.Errorf("restored after %v, want at most 5s", took)
 			}
 			s.awaitGrant(t, want)
 		})

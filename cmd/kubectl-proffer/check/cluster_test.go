@@ -92,6 +92,7 @@ const (
 func install(t *testing.T, file string) {
 	t.Helper()
 	kubectl(t, file, "apply", "--server-side", "--force-conflicts", "-k", deployed)
+	kubectl(t, file, "delete", "--ignore-not-found", "-f", liqoCRDs) // Another test may be about to.
 	kubectl(t, file, "apply", "-f", liqoCRDs)
 	kubectl(t, file, "wait", "--for=condition=Established", "-f", liqoCRDs)
 	kubectl(t, file, "apply", "-f", "testdata/good.yaml")
