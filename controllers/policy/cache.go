@@ -58,10 +58,8 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 		}
 		return changed
 	}
-	next := &cachedPolicy{
-		version: object.ResourceVersion, Policy: policy.Of(object, c.filters),
-		Contender: policy.Contender{Standing: policy.StandingOf(object), Filters: policy.FiltersOf(&object.Spec)},
-	}
+	next := &cachedPolicy{version: object.ResourceVersion}
+	next.Policy, next.Contender = policy.WithContender(object, c.filters)
 	if known != nil && known.UID == string(object.UID) {
 		next.Offered, _ = table.AddNames(known.Offered, next.Offered, v1alpha1.MaxOfferedResources)
 		next.past = known.past

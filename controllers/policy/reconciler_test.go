@@ -3,6 +3,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,21 +16,17 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
 )
 
-func TestThePoliciesAreCompleteWhenTheReconcilerIsDoneAndAreFollowedAfterwards(t *testing.T) {
-	const many = 30
-	all := make([]*v1alpha1.ResourcePolicy, many)
-	for i := range all {
-		all[i] = kubetest.Create(t, kubetest.Policy(fmt.Sprintf("p-%02d", i), kubetest.Fixed("cpu", "1")))
-	}
+// startReconciler runs a Reconciler of the shared cluster until stop is called.
+func startReconciler(
+	t *testing.T, policies *Cache, wake func(), check func(reconcile.Request),
+) (r *Reconciler, stop func()) {
 	informers, err := cache.New(kubetest.Cluster(t).Config, cache.Options{Scheme: kubetest.Scheme()})
 	test.Must(t, err)
-	var wakes, checks atomic.Int64
-	policies := NewCache(nil)
-	r, err := NewReconciler(informers, policies, func() { wakes.Add(1) },
-		func(reconcile.Request) { checks.Add(1) }, logr.Discard())
+	r, err = NewReconciler(informers, policies, wake, check, logr.Discard())
 	test.Must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
@@ -40,7 +37,19 @@ func TestThePoliciesAreCompleteWhenTheReconcilerIsDoneAndAreFollowedAfterwards(t
 			}
 		})
 	}
-	defer func() { cancel(); running.Wait() }()
+	return r, func() { cancel(); running.Wait() }
+}
+
+func TestThePoliciesAreCompleteWhenTheReconcilerIsDoneAndAreFollowedAfterwards(t *testing.T) {
+	const many = 30
+	all := make([]*v1alpha1.ResourcePolicy, many)
+	for i := range all {
+		all[i] = kubetest.Create(t, kubetest.Policy(fmt.Sprintf("p-%02d", i), kubetest.Fixed("cpu", "1")))
+	}
+	var wakes, checks atomic.Int64
+	policies := NewCache(nil)
+	r, stop := startReconciler(t, policies, func() { wakes.Add(1) }, func(reconcile.Request) { checks.Add(1) })
+	defer stop()
 	select {
 	case <-r.Done():
 	case <-time.After(test.Timeout):
@@ -78,4 +87,53 @@ func TestThePoliciesAreCompleteWhenTheReconcilerIsDoneAndAreFollowedAfterwards(t
 		}
 		return ""
 	})
+}
+
+// panicking panics at policies of one class, as a bug of the parser would.
+type panicking struct{}
+
+func (panicking) AddTo(object *v1alpha1.ResourcePolicy, _ *offer.Policy) {
+	if object.Spec.Class == "panic" {
+		panic("no such class")
+	}
+}
+
+// A replica that starts and one that runs do the same: the policy is Invalid, and all others are parsed.
+func TestAPanicOfTheParserMakesThePolicyInvalid(t *testing.T) {
+	ofClass := func(name, class string) *v1alpha1.ResourcePolicy {
+		return kubetest.Create(t, kubetest.Policy(name, kubetest.Fixed("cpu", "1"),
+			func(s *v1alpha1.ResourcePolicySpec) { s.Class = class }))
+	}
+	edited := ofClass("a-later", "silver")
+	ofClass("b-at-the-start", "panic")
+	ofClass("c", "gold")
+	policies := NewCache(panicking{})
+	r, stop := startReconciler(t, policies, func() {}, func(reconcile.Request) {})
+	defer stop()
+	expect := func(want string) {
+		t.Helper()
+		test.Eventually(t, func() string {
+			var got []string
+			for _, p := range policies.List().All {
+				if p.Parsed == nil {
+					got = append(got, p.Name)
+					if len(p.Problems) != 1 || !strings.Contains(p.Problems[0], "a bug of Proffer") {
+						return fmt.Sprintf("the problems of %s are %q", p.Name, p.Problems)
+					}
+				}
+			}
+			if fmt.Sprint(got) != want || len(policies.List().All) != 3 {
+				return fmt.Sprintf("invalid are %v of %d, want %s of 3", got, len(policies.List().All), want)
+			}
+			return ""
+		})
+	}
+	select {
+	case <-r.Done():
+	case <-time.After(test.Timeout):
+		t.Fatal("not done in time")
+	}
+	expect("[b-at-the-start]")
+	kubetest.Edit(t, edited, func(o client.Object) { o.(*v1alpha1.ResourcePolicy).Spec.Class = "panic" }, kubetest.WriteSpec)
+	expect("[a-later b-at-the-start]")
 }

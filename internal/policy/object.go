@@ -1,10 +1,17 @@
 package policy
 
 import (
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/klog/v2"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -14,24 +21,53 @@ type Filters interface {
 	AddTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy)
 }
 
+// maxStack bounds the stack that is logged, in bytes.
+const maxStack = 8 << 10
+
+// bugs bounds the log lines about panics.
+var bugs = rate.Sometimes{First: 10, Interval: 10 * time.Second}
+
 // Of parses a policy and adds the filters, nil for none. It knows what the status says that the policy
-// has offered.
+// has offered. A panic makes this policy Invalid, and harms no other one.
 func Of(object *v1alpha1.ResourcePolicy, filters Filters) table.Policy {
-	parsed, misspelt, errs := Parse(object)
-	deleting := object.DeletionTimestamp != nil
-	if deleting {
-		parsed, misspelt, errs = nil, nil, nil
+	p, _ := WithContender(object, filters)
+	return p
+}
+
+// WithContender returns the same policy, and how it competes for filters.
+func WithContender(object *v1alpha1.ResourcePolicy, filters Filters) (p table.Policy, c Contender) {
+	p = table.Policy{
+		Name: object.Name, UID: string(object.UID), Generation: object.Generation,
+		Deleting: object.DeletionTimestamp != nil, Object: stripped(object), Source: string(sourceOf(object)),
 	}
+	c.Standing = StandingOf(object)
+	if !p.Deleting {
+		readSpec(object, filters, &p, &c)
+	}
+	p.Offered, _ = table.AddNames(nil, OfferedNames(object), v1alpha1.MaxOfferedResources)
+	return p, c
+}
+
+// readSpec parses the spec into the policy and its contender. It turns a panic into a problem of the policy.
+func readSpec(object *v1alpha1.ResourcePolicy, filters Filters, p *table.Policy, c *Contender) {
+	defer func() {
+		if v := recover(); v != nil {
+			bug := kube.Shorten(fmt.Sprint(v), kube.MaxMessage/4)
+			bugs.Do(func() {
+				klog.Background().Error(nil, "Parsing a policy panicked, which is a bug; the policy is Invalid",
+					"policy", object.Name, "panic", bug, "stack", kube.Shorten(string(debug.Stack()), maxStack))
+			})
+			p.Problems = []string{field.InternalError(field.NewPath("spec"), fmt.Errorf("this is a bug of Proffer, "+
+				"which panics when it parses this policy: report it, with the stack in its log, and undo the edit: %s",
+				bug)).Error()}
+		}
+	}()
+	parsed, misspelt, errs := Parse(object)
 	if parsed != nil && filters != nil {
 		filters.AddTo(object, parsed)
 	}
-	p := table.Policy{
-		Name: object.Name, UID: string(object.UID), Generation: object.Generation, Deleting: deleting,
-		Object: stripped(object), Source: string(sourceOf(object)),
-		Parsed: parsed, Misspelt: texts(misspelt), Problems: texts(errs),
-	}
-	p.Offered, _ = table.AddNames(nil, OfferedNames(object), v1alpha1.MaxOfferedResources)
-	return p
+	c.Filters = FiltersOf(&object.Spec)
+	p.Parsed, p.Misspelt, p.Problems = parsed, texts(misspelt), texts(errs)
 }
 
 // stripped returns a policy with its spec, and of its metadata what Parse reads.
