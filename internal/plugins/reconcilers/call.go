@@ -32,6 +32,13 @@ type panicError struct{ value, stack string }
 
 func (e *panicError) Error() string { return "panic: " + e.value }
 
+// panicErrorOf returns the error of a panic with this value. Only the function that recovers may call it.
+func panicErrorOf(v any) error {
+	return &panicError{
+		value: kube.Shorten(fmt.Sprint(v), kube.MaxMessage), stack: kube.Shorten(string(debug.Stack()), maxStack),
+	}
+}
+
 // call makes one call of the reconciler, and counts and logs how it ends. A call that fails because
 // this process stops is no failure.
 func (r *Runner) call(ctx context.Context, ref plugin.Reference, f func(context.Context) error) error {
@@ -57,9 +64,7 @@ func guard(ctx context.Context, f func(context.Context) error) error {
 		err := errExited
 		defer func() {
 			if v := recover(); v != nil {
-				err = &panicError{
-					value: kube.Shorten(fmt.Sprint(v), kube.MaxMessage), stack: kube.Shorten(string(debug.Stack()), maxStack),
-				}
+				err = panicErrorOf(v)
 			}
 			ended <- err
 		}()

@@ -170,6 +170,12 @@ func (r *Runner) awaitCall(ended <-chan error) error {
 // Reconcile makes one call of the reconciler, if one is needed.
 func (r *Runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ref := plugin.Reference{Kind: plugin.Kind(request.Namespace), Key: request.Name}
+	defer func() {
+		if v := recover(); v != nil { // It is a fault of the Runner: call recovers those of the reconciler.
+			r.log(ref, panicErrorOf(v))
+			panic(v) // The controller counts it, and retries.
+		}
+	}()
 	switch {
 	case !r.Holding():
 		return reconcile.Result{RequeueAfter: holdRetry}, nil

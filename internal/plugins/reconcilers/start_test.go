@@ -265,6 +265,40 @@ func TestFailuresAreLoggedNowAndThenAndPanicsWithTheirStack(t *testing.T) {
 	})
 }
 
+// The controller counts a panic of the Runner itself, and retries. Its log is not that of the operator.
+func TestAPanicOutsideOfACallIsLoggedWithItsStack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, r := newWorld().with("rome"), newRecorder()
+		var broken atomic.Bool
+		broken.Store(true)
+		var logged []string
+		w.publish()
+		log := funcr.New(func(_, text string) { logged = append(logged, text) }, funcr.Options{})
+		runner := New(Config{Name: r.Name(), Reconciler: r, Table: w.table, Log: log, Holding: func() bool {
+			if broken.Load() {
+				panic("no lease " + strings.Repeat("!", 100_000))
+			}
+			return true
+		}})
+		defer run(t, runner)()
+		elapse(time.Second)
+		text := strings.Join(logged, "\n")
+		for _, want := range []string{`"error"="panic: no lease !`, "start_test.go"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("the log lacks %s", want)
+			}
+		}
+		for _, line := range logged {
+			if len(line) > maxStack+2<<10 {
+				t.Errorf("a line of %d bytes was logged", len(line))
+			}
+		}
+		broken.Store(false)
+		elapse(time.Minute)
+		r.require(t, w.table.Current())
+	})
+}
+
 func TestMetricsShowWhatWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, r := newWorld().with("bad", "oslo", "rome"), newRecorder()
