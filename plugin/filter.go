@@ -13,10 +13,11 @@ import (
 //
 // Filter must be pure: its answer depends on nothing but its arguments and what the factory was
 // given, and it changes neither. Answers are remembered: a node is asked about again when it or the
-// policy changes. Calls of one filter never overlap. A node at which the filter panics is left out. One
-// that it has not answered about in time keeps its last answer, is left out if it has none, and is
-// asked about again a second later. A call that takes longer than 100 ms counts as not answered, and
-// the filter is asked nothing else until it returns.
+// policy changes. Filter must be safe for concurrent use: a simulation may call it while an evaluation
+// does. Neither calls it twice at once. A node at which the filter panics is left out. One that it has
+// not answered about in time keeps its last answer, is left out if it has none, and is asked about again
+// a second later. A call that takes longer than 100 ms counts as not answered, and the filter is asked
+// nothing else until it returns.
 type NodeFilter interface {
 	// Name is the name that the filter is registered by.
 	Name() string

@@ -35,7 +35,7 @@ func (c *caller) askAgain() {
 // missed returns the objects to ask about now, and schedules the next time. It forgets those of which no
 // question was missed since the last time: they are answered or gone, or their policy is.
 func (c *caller) missed() (keys []string) {
-	hangs := c.took() >= callBound
+	hangs := c.evaluations.took() >= callBound
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if !hangs {
@@ -45,6 +45,8 @@ func (c *caller) missed() (keys []string) {
 	}
 	if len(c.unanswered) > 0 {
 		time.AfterFunc(againPeriod, c.askAgain)
+	} else {
+		c.budget.leave(c)
 	}
 	return keys
 }

@@ -51,12 +51,12 @@ func (a *answers[T]) of(key string, object *T) answer {
 			return got
 		}
 	}
-	var p patience = &f.budget
+	l, p := f.evaluations, patience(f.budget)
 	if a.rehearsal != nil {
-		p = a.rehearsal
+		l, p = f.rehearsals, a.rehearsal
 	}
 	ask := func() func() (bool, string) { return f.ask(a.policy, object) }
-	now, inTime := f.call(ask, p, func(now answer) { a.known.Store(key, state, now) })
+	now, inTime := f.call(l, ask, p, func(now answer) { a.known.Store(key, state, now) })
 	switch {
 	case inTime:
 		return now

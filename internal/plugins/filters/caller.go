@@ -17,11 +17,6 @@ import (
 const (
 	// callBound is how long an evaluation waits for one call.
 	callBound = 100 * time.Millisecond
-	// maxBudget bounds how long evaluations wait for all calls of one filter. The budget refills at half the
-	// speed of time, and there is no call without the budget for it: evaluations wait for less than a second in
-	// a row, and at most half of the time. A filter that takes 10 us answers all questions of 5,000 nodes and 10
-	// policies in that time.
-	maxBudget = 500 * time.Millisecond
 	// maxWhy bounds the reasons that filters give, in bytes.
 	maxWhy = 200
 	// logPeriod is the time between two log lines on panics of one filter.
@@ -36,56 +31,66 @@ type answer struct {
 
 // patience bounds how long somebody waits for calls.
 type patience interface {
-	// next returns how long to wait for the next call, 0 for not at all.
-	next() time.Duration
+	// next returns how long to wait for the next call of the filter, 0 for not at all.
+	next(c *caller) time.Duration
 	// spend subtracts the time of a call.
-	spend(took time.Duration)
+	spend(c *caller, took time.Duration)
 }
 
-// budget is the patience of all evaluations with one filter.
-type budget struct {
-	mu       sync.Mutex
-	left     time.Duration
-	refilled time.Time
+// lane makes calls one at a time, each in a goroutine of its own. A call that hangs keeps its goroutine, and
+// the lane makes no other call until it returns.
+type lane struct {
+	// calling is held during a call.
+	calling chan struct{}
+
+	mu sync.Mutex
+	// began is when the present call began, the zero time if there is none.
+	began time.Time
 }
 
-func (b *budget) next() time.Duration {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := time.Now()
-	b.left, b.refilled = min(maxBudget, b.left+now.Sub(b.refilled)/2), now
-	if b.left < callBound {
+func newLane() *lane { return &lane{calling: make(chan struct{}, 1)} }
+
+// took returns for how long the present call has run, 0 if there is none.
+func (l *lane) took() time.Duration {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.began.IsZero() {
 		return 0
 	}
-	return callBound
+	return time.Since(l.began)
 }
 
-func (b *budget) spend(took time.Duration) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.left -= took
+func (l *lane) begin(at time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.began = at
 }
 
-// caller makes the calls of one filter, one at a time, each in a goroutine of its own. A call that hangs
-// keeps its goroutine, and the filter is asked nothing until it returns.
+// caller makes the calls of one filter. Evaluations and rehearsals have a lane each: an evaluation never waits
+// for a call of a rehearsal.
 type caller struct {
 	name string
 	log  logr.Logger
 	// again causes an evaluation that asks about these objects.
-	again func(keys []string)
-	// calling is held during a call.
-	calling chan struct{}
-	budget  budget
+	again                   func(keys []string)
+	evaluations, rehearsals *lane
+	// budget is that of all filters of the chain.
+	budget *budget
 
-	mu sync.Mutex
-	// began is when the present call began, the zero time if there is none.
-	began  time.Time
+	mu     sync.Mutex
 	counts [outcomes]uint64
 	// logged is when a panic was logged last.
 	logged time.Time
 	// unanswered maps the objects without an answer to the round in which a question was missed last.
 	unanswered map[string]int
 	round      int
+}
+
+func newCaller(name string, log logr.Logger, again func(keys []string), b *budget) *caller {
+	return &caller{
+		name: name, log: log.WithValues("filter", name), again: again, budget: b,
+		evaluations: newLane(), rehearsals: newLane(), unanswered: map[string]int{},
+	}
 }
 
 // outcome is the outcome of a call.
@@ -101,28 +106,30 @@ const (
 // String returns the outcome as a label of metrics.
 func (o outcome) String() string { return [...]string{"admitted", "left_out", "panic"}[o] }
 
-// call asks a question, and returns the answer if it arrives in time. Also a late answer is remembered.
+// call asks a question, and returns the answer if it arrives in time. Also a late answer is remembered. Nothing
+// is asked while a call of an evaluation hangs.
 func (c *caller) call(
-	question func() (ask func() (ok bool, why string)), p patience, remember func(answer),
+	l *lane, question func() (ask func() (ok bool, why string)), p patience, remember func(answer),
 ) (got answer, inTime bool) {
-	wait := p.next()
-	if wait == 0 || c.took() >= callBound {
+	if max(l.took(), c.evaluations.took()) >= callBound {
+		return answer{}, false
+	}
+	wait := p.next(c)
+	if wait == 0 {
 		return answer{}, false
 	}
 	start := time.Now()
-	defer func() { p.spend(time.Since(start)) }()
+	defer func() { p.spend(c, time.Since(start)) }()
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
-	case c.calling <- struct{}{}:
+	case l.calling <- struct{}{}:
 	case <-timer.C:
 		return answer{}, false
 	}
-	c.mu.Lock()
-	c.began = time.Now()
-	c.mu.Unlock()
+	l.begin(time.Now())
 	answered := make(chan answer, 1)
-	go c.run(question(), remember, answered)
+	go c.run(l, question(), remember, answered)
 	select {
 	case got = <-answered:
 		return got, true
@@ -136,18 +143,8 @@ func (c *caller) call(
 	}
 }
 
-// took returns for how long the present call has run, 0 if there is none.
-func (c *caller) took() time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.began.IsZero() {
-		return 0
-	}
-	return time.Since(c.began)
-}
-
 // run makes one call, and hands over the answer, also if the call panics or ends the goroutine.
-func (c *caller) run(ask func() (ok bool, why string), remember func(answer), answered chan<- answer) {
+func (c *caller) run(l *lane, ask func() (ok bool, why string), remember func(answer), answered chan<- answer) {
 	got := answer{offer.Refused, "left out because " + c.name + " ends its goroutine instead of answering"}
 	o := panicked
 	defer func() {
@@ -159,9 +156,9 @@ func (c *caller) run(ask func() (ok bool, why string), remember func(answer), an
 		remember(got)
 		c.mu.Lock()
 		c.counts[o]++
-		c.began = time.Time{}
 		c.mu.Unlock()
-		<-c.calling
+		l.begin(time.Time{})
+		<-l.calling
 		answered <- got
 	}()
 	ok, why := ask()

@@ -78,24 +78,24 @@ func New(
 	order config.Filters, nodes map[string]plugin.NodeFilter, consumers map[string]plugin.ConsumerFilter,
 	requests map[string]plugin.SliceFilter, late Late, log logr.Logger,
 ) *Chain {
-	c := &Chain{}
+	c, b := &Chain{}, &budget{}
 	reconsider := func(nodes []string) {
 		if late.Reconsider(nodes...) {
 			late.Wake()
 		}
 	}
 	wake := func([]string) { late.Wake() }
-	c.nodes = links(order.Nodes, nodes, log, reconsider, digestOfNode,
+	c.nodes = links(order.Nodes, nodes, log, reconsider, b, digestOfNode,
 		func(f plugin.NodeFilter, p *plugin.Policy, n *capacity.Node) func() (bool, string) {
 			given := nodeOf(n)
 			return func() (bool, string) { return f.Filter(p, given) }
 		})
-	c.consumers = links(order.Consumers, consumers, log, wake, digestOfConsumer,
+	c.consumers = links(order.Consumers, consumers, log, wake, b, digestOfConsumer,
 		func(f plugin.ConsumerFilter, p *plugin.Policy, k *offer.Consumer) func() (bool, string) {
 			given := consumerOf(k)
 			return func() (bool, string) { return f.Filter(p, &given) }
 		})
-	c.slices = links(order.Slices, requests, log, wake, (*offer.Request).Digest,
+	c.slices = links(order.Slices, requests, log, wake, b, (*offer.Request).Digest,
 		func(f plugin.SliceFilter, p *plugin.Policy, r *offer.Request) func() (bool, string) {
 			given := requestOf(r)
 			return func() (bool, string) { return f.Filter(p, given) }
@@ -105,7 +105,8 @@ func New(
 
 // links returns a part of the chain. F is the interface of its filters in Go.
 func links[T any, F any](
-	order []string, registered map[string]F, log logr.Logger, again func(keys []string), digest func(*T) memo.Digest,
+	order []string, registered map[string]F, log logr.Logger, again func(keys []string), b *budget,
+	digest func(*T) memo.Digest,
 	ask func(f F, p *plugin.Policy, object *T) func() (ok bool, why string),
 ) []link[T] {
 	var all []link[T]
@@ -113,10 +114,7 @@ func links[T any, F any](
 		l := link[T]{name: name}
 		if f, ok := registered[name]; ok {
 			l.filter = &filter[T]{
-				caller: &caller{
-					name: name, log: log.WithValues("filter", name), again: again, calling: make(chan struct{}, 1),
-					unanswered: map[string]int{},
-				},
+				caller: newCaller(name, log, again, b),
 				ask:    func(p *plugin.Policy, object *T) func() (bool, string) { return ask(f, p, object) },
 				digest: digest,
 			}

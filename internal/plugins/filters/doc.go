@@ -1,10 +1,11 @@
 // Package filters asks filters that are written in Go, on behalf of policies. They stand in a chain
 // with the operator's own checks, see Chain.
 //
-// A filter is code of others. Each call runs in a goroutine of its own, one at a time, and its panic is
-// recovered: the object of the call is left out. An evaluation waits for one call at most callBound, and for
-// all calls of a filter as long as its budget lasts, less than a second. A call that hangs cannot be ended: the
-// filter is asked nothing until it returns.
+// A filter is code of others. Each call runs in a goroutine of its own, and its panic is recovered: the object
+// of the call is left out. Evaluations make one call of a filter at a time, and so do rehearsals, for which no
+// evaluation waits. An evaluation waits for one call at most callBound, and for all calls of all filters as
+// long as their budget lasts, less than a second. A call that hangs cannot be ended: the filter is asked
+// nothing until it returns.
 //
 // An object without an answer is left out, or keeps the answer about its earlier state, and is asked about
 // again a second later. A filter has to be pure: its answer about a state of an object is remembered.

@@ -38,7 +38,7 @@ func (f *filter[T]) collect(ch chan<- prometheus.Metric, of string) {
 	if f == nil {
 		return
 	}
-	c, took := f.caller, f.took()
+	c, took := f.caller, max(f.evaluations.took(), f.rehearsals.took())
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for o := range outcomes {

@@ -49,15 +49,16 @@ func TestTheLogHasShortTextsOfFilters(t *testing.T) {
 			}
 			return false, long
 		})
-		lines := 0
+		lines, stack := 0, false
 		c.Chain.nodes[2].filter.caller.log = funcr.New(func(_, args string) {
 			lines++
+			stack = stack || strings.Contains(args, "misbehave_test.go")
 			longest = max(longest, len(args))
 		}, funcr.Options{})
 		c.set("a", "b")
 		p, _ := c.pool()
-		if lines != 1 || longest > 8<<10 || len(p.Unusable.String()) > 3*maxWhy {
-			t.Errorf("%d lines of up to %d bytes, want 1 of less than 8 KiB; left out %s", lines, longest, p.Unusable)
+		if lines != 1 || !stack || longest > 8<<10 || len(p.Unusable.String()) > 3*maxWhy {
+			t.Errorf("%d lines of up to %d bytes, want 1 of less than 8 KiB with the stack (%t); left out %s", lines, longest, stack, p.Unusable)
 		}
 	})
 }
@@ -211,7 +212,7 @@ func TestTheTimeThatEvaluationsWaitIsBounded(t *testing.T) {
 	})
 }
 
-// A rehearsal may ask about anything. If the filter hangs on it, evaluations keep what they know.
+// A rehearsal may ask about anything. If the filter hangs on it, evaluations go on, and rehearsals do without it.
 func TestAFilterThatHangsInARehearsal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		release := make(chan struct{})
@@ -231,9 +232,110 @@ func TestAFilterThatHangsInARehearsal(t *testing.T) {
 		}
 		c.expect(2, "")
 		c.set("c")
-		c.expect(2, "c is left out until Custom answers")
+		c.expect(3, "")
+		started := time.Now()
+		r, trial = c.Rehearse(), &offer.Policy{Name: "trial", Nodes: &offer.Nodes{Percent: 100}}
+		r.AddTo(&v1alpha1.ResourcePolicy{}, trial)
+		if p := c.ledger.Copy().Ledger().View([]capacity.Selection{trial.Nodes.Selection}).Pools[0]; p.Nodes != 0 || time.Since(started) > 0 {
+			t.Errorf("%d nodes of another rehearsal after %v", p.Nodes, time.Since(started))
+		}
+		if len(r.Unanswered()) != 1 {
+			t.Errorf("the rehearsal names %v", r.Unanswered())
+		}
 		close(release)
 		time.Sleep(3 * againPeriod) //nolint:forbidigo // in a bubble
 		c.expect(3, "")
+	})
+}
+
+// A rehearsal that keeps a slow filter busy takes no time from evaluations.
+func TestAnEvaluationWaitsForNoRehearsal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow = callBound * 6 / 10
+		f := sliceFunc(func(*plugin.Policy, *plugin.Request) (bool, string) {
+			time.Sleep(slow) //nolint:forbidigo // in a bubble
+			return true, ""
+		})
+		chain := New(config.Filters{Slices: []string{"Basic", "Affinity", "Custom"}}, nil, nil,
+			map[string]plugin.SliceFilter{"Custom": f}, Late{Wake: func() {}}, logr.Discard())
+		p := &offer.Policy{Name: "gold", Class: "gold", Version: "1"}
+		chain.AddTo(&v1alpha1.ResourcePolicy{}, p)
+		rehearsed := chain.Rehearse().Policies([]table.Policy{{Name: "gold", Parsed: p}})[0].Parsed.Slices.Filters[0]
+		go func() {
+			for i := range 20 {
+				rehearsed.Rule(&offer.Request{Key: fmt.Sprint("added/", i)})
+			}
+		}()
+		time.Sleep(slow / 6) //nolint:forbidigo // in a bubble, until the rehearsal asks
+		for i := range 5 {
+			start := time.Now()
+			ruling, why := p.Slices.Filters[0].Rule(&offer.Request{Key: fmt.Sprint("tenant/", i)})
+			if took := time.Since(start); ruling != offer.Admitted || took != slow {
+				t.Errorf("ruled %d (%s) after %v, want admitted after %v", ruling, why, took, slow)
+			}
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble, until the rehearsal has ended
+	})
+}
+
+// Five filters are slow about new slices all the time. Together they delay evaluations by no more than one does,
+// each gets its share, and the quick one behind them answers about all slices.
+func TestSeveralSlowFiltersDelayEvaluationsByNoMoreThanOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const slow, known = 5, 300
+		order, registered := []string{"Basic", "Affinity"}, map[string]plugin.SliceFilter{}
+		var calls [slow + 1]atomic.Int32
+		for i := range calls {
+			took := callBound * 9 / 10
+			if i == slow {
+				took = 10 * time.Microsecond
+			}
+			order = append(order, fmt.Sprint("Custom", i))
+			registered[order[len(order)-1]] = sliceFunc(func(*plugin.Policy, *plugin.Request) (bool, string) {
+				calls[i].Add(1)
+				time.Sleep(took) //nolint:forbidigo // in a bubble
+				return true, ""
+			})
+		}
+		chain := New(config.Filters{Slices: order}, nil, nil, registered, Late{Wake: func() {}}, logr.Discard())
+		p := &offer.Policy{Name: "gold", Class: "gold", Version: "1"}
+		chain.AddTo(&v1alpha1.ResourcePolicy{}, p)
+		var total, longest, answered time.Duration
+		start := time.Now()
+		for round := 0; time.Since(start) < time.Minute; round++ {
+			asked := time.Now()
+			for _, f := range p.Slices.Filters[:slow] {
+				for i := range 10 {
+					f.Rule(&offer.Request{Key: fmt.Sprint("new/", round, "/", i)})
+				}
+			}
+			undecided := 0
+			for i := range known {
+				if ruling, _ := p.Slices.Filters[slow].Rule(&offer.Request{Key: fmt.Sprint("known/", i)}); ruling == offer.Undecided {
+					undecided++
+				}
+			}
+			took := time.Since(asked)
+			if total, longest = total+took, max(longest, took); undecided == 0 && answered == 0 {
+				answered = time.Since(start)
+			}
+			time.Sleep(50 * time.Millisecond) //nolint:forbidigo // in a bubble
+		}
+		if longest >= time.Second || total > 31*time.Second {
+			t.Errorf("waited for %v of a minute, and up to %v in one evaluation", total, longest)
+		}
+		if answered == 0 || answered > 10*time.Second || calls[slow].Load() != known {
+			t.Errorf("the quick filter has answered everything after %v, by %d calls", answered, calls[slow].Load())
+		}
+		for i := range slow {
+			if n := calls[i].Load(); n < 30 {
+				t.Errorf("filter %d was called %d times, want its share of some 330", i, n)
+			}
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // in a bubble
+		synctest.Wait()
+		if n := len(chain.slices[2].filter.budget.queue); n > 0 {
+			t.Errorf("%d filters without questions wait for time", n)
+		}
 	})
 }

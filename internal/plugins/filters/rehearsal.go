@@ -34,10 +34,10 @@ func (r *Rehearsal) AddTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy)
 }
 
 // next implements patience.
-func (r *Rehearsal) next() time.Duration { return min(callBound, r.left) }
+func (r *Rehearsal) next(*caller) time.Duration { return min(callBound, r.left) }
 
 // spend implements patience.
-func (r *Rehearsal) spend(took time.Duration) { r.left = max(0, r.left-took) }
+func (r *Rehearsal) spend(_ *caller, took time.Duration) { r.left = max(0, r.left-took) }
 
 // Policies returns policies of the table with the filters of the rehearsal, which begin with the
 // answers that count. It does not change the policies.
