@@ -144,6 +144,9 @@ func (g *grantCache) record(s slice) bool {
 	}
 	// A decision that is being made is on the version before, and will not be written to this one: see assume.
 	changed := !known || !same(&e.slice, &s) || e.stuck != "" || g.deciding
+	if e.stuck != "" {
+		e.grants.Unsettle()
+	}
 	e.slice, e.removedAt, e.stuck = s, time.Time{}, ""
 	g.byKey[s.key] = s.uid
 	g.touch(e)

@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"strconv"
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -60,22 +61,63 @@ func TestASliceThatMovesBehindAShutGateKeepsWhatItsPodsUse(t *testing.T) {
 }
 
 // A slice that is granted nothing in its class is hidden, and its answer removed. What its pods used of the class
-// before ends with them.
+// before ends with them, also if the leader changes.
 func TestWhatASliceUsedOfAClassEndsWithItsPodsBehindAShutGate(t *testing.T) {
-	l := aLeavingSlice(t, offer.Evict)
-	nothing := func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") }
-	l.see("a", class("silver"), nothing)
-	l.write("a")
-	l.version++
-	l.decider.cache.set(known(t, "s", "a", l.version, class("silver"), nothing, withoutReplication))
-	l.write("a")
-	if got := l.gold(); got != 2000 {
-		t.Errorf("%d of gold count while pods use 2000", got)
+	for _, changes := range []bool{false, true} {
+		l := aLeavingSlice(t, offer.Evict)
+		cache := l.decider.cache
+		nothing := func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") }
+		l.see("a", class("silver"), nothing)
+		l.write("a")
+		l.version++
+		hidden := known(t, "s", "a", l.version, class("silver"), nothing, withoutReplication)
+		cache.set(hidden)
+		if changes {
+			record := recordOf(l.version+1, 2000)
+			record.Earlier, record.Present = protocol.Shares{record.Present}, protocol.Share{Class: "silver", Policy: "silver"}
+			cache.endTerm()
+			cache.beginTerm("next", []slice{hidden}, []grantRecord{record}, nobody)
+			l.version++
+		}
+		l.write("a")
+		if got := l.gold(); got != 2000 {
+			t.Errorf("%d of gold count while pods use 2000 (another leader: %t)", got, changes)
+		}
+		l.terms = goldBy(offer.Evict, 8000)
+		l.write("a")
+		if got := l.gold(); got != 0 {
+			t.Errorf("%d of gold count without pods (another leader: %t)", got, changes)
+		}
 	}
-	l.terms = goldBy(offer.Evict, 8000)
-	l.write("a")
-	if got := l.gold(); got != 0 {
-		t.Errorf("%d of gold count without pods", got)
+}
+
+// No answer fits into a slice that has moved, until its gate shuts. What its Quota may have counts until an answer
+// that takes it back is written.
+func TestAnAnswerThatFitsNowTakesBackWhatWasHeldBefore(t *testing.T) {
+	l := aLeavingSlice(t, offer.Evict)
+	cache := l.decider.cache
+	nothing := func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") }
+	l.version++
+	cache.set(known(t, "s", "a", l.version, class("silver"), nothing))
+	l.decideBy(l.terms)
+	refused(t, cache, "a")
+	l.version++
+	cache.set(known(t, "s", "a", l.version, class("silver"), nothing, withoutReplication))
+	l.decideBy(l.terms)
+	if !cache.startWrites("a") {
+		t.Fatal("no write is needed")
+	}
+	for {
+		next, ok := cache.next("a")
+		if !ok || next.step.Action == protocol.WriteAnswer {
+			break
+		}
+		if held := next.step.Record.Present.Amounts["cpu"] + next.step.Record.Earlier.In("gold").Amounts["cpu"]; held < 6000 {
+			t.Fatalf("the record falls to %d before an answer is written", held)
+		}
+		l.version++
+		next.record.version = strconv.Itoa(l.version)
+		cache.confirmRecord("a", next.record)
 	}
 }
 

@@ -101,10 +101,10 @@ func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, cr
 		reason = eventNotOpen
 		note = "Not answered, or its pods are refused: the list of placements has no room for more slices of this " +
 			"consumer. Have it delete some, or use shorter names"
-	case c.MovedTo == holding.LiqoClass: // Liqo is about to answer it, unless its tenant is cordoned.
+	case c.MovedTo == holding.LiqoClass && gate != cordoned: // Liqo is about to answer it.
 	case c.MovedTo != "":
 		reason, note = eventUnserved, "Not answered: "+whyInFormerClass(&c.Slice)
-	case gate == active && !served && !c.OfLiqo() && len(c.Holds) > 0 && c.answer.verdict == denied && !c.answer.ours():
+	case gate == active && !served && len(c.Holds) > 0 && c.answer.verdict == denied && !c.answer.ours():
 		reason = eventUnserved
 		note = fmt.Sprintf("Another controller has denied the slice in the class %s, which leaves its Quota. What the slice "+
 			"was granted counts until that controller accepts it, or the slice moves back or is deleted",

@@ -5,8 +5,13 @@ import (
 	"testing"
 	"time"
 
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/source/nodes/nodestest"
 )
 
 // answered returns how much cpu the next decision answers a slice with, and what counts of a class.
@@ -43,6 +48,33 @@ func TestASliceThatMovesTakesNothingFromOthers(t *testing.T) {
 		}
 		if got, counted := l.answered("a", "gold"); got != 6000 || counted != 6000 {
 			t.Errorf("%s: the slice that moves is answered with %d and %d of gold count, want 6000", during, got, counted)
+		}
+		cache.endWrites("a")
+	}
+}
+
+// A slice that was granted nothing more in gold, where its pods still run, moves to silver. What they use counts in gold
+// also while silver is answered.
+func TestWhatPodsUseCountsWhereTheyAreWhileTheSliceMoves(t *testing.T) {
+	l := aLeavingSlice(t, offer.Evict)
+	cache := l.decider.cache
+	l.terms = termsOf(offer.Evict, 8000, map[string]string{"gold": "gold", "silver": "silver"}, capacity.Pod{
+		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
+	})
+	l.see("a", func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") })
+	l.write("a")
+	l.version++
+	answer := entryOf(t, cache, "a").answer
+	cache.set(known(t, "s", "a", l.version, class("silver"), asking("6"), answering(answer)))
+	l.decideBy(l.terms)
+	record := taskOf(t, cache, "a")
+	l.version++
+	record.record.version = strconv.Itoa(l.version)
+	cache.confirmRecord("a", record.record)
+	l.see("b", asking("8"))
+	for _, during := range []string{"while the answer is written", "after it was not written"} {
+		if got, counted := l.answered("b", "gold"); got != 6000 || counted != 8000 {
+			t.Errorf("%s: another slice is answered with %d of gold, want 6000; %d count, want 8000", during, got, counted)
 		}
 		cache.endWrites("a")
 	}

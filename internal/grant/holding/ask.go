@@ -94,6 +94,7 @@ func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 	if !c.Settled && vouched.Empty() && !from.Empty() {
 		// The slice has just come from another class, and keeps its grant there until it is answered here.
 		b.had, b.others, b.moved, b.covering = from, b.others.Without(from.Class), true, held
+		b.used = protocol.Share{Class: c.Class} // What pods use is on record in the class before.
 		v.Want.Earlier = v.Want.Earlier.Add(from)
 	}
 	if c.Released {
@@ -125,18 +126,13 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 	switch {
 	case d.open(i) && !c.Deleting && c.MovedTo == "":
 		v.Mode = WriteAnswer
-	case in.Granted == nil && c.Settled: // It has nothing here, and what pods used elsewhere may have ended.
-		v.Mode, v.Want.Class, v.Want.Stands = Release, c.Class, true
-		d.giveUpEarlier(i, b.others, true, "")
-		return
-	case in.Granted == nil:
-		d.keepEarlier(i, b.others)
+	case in.Granted == nil && len(b.others) == 0:
 		return
 	case c.Answer.Accepted:
 		// No more than what stands in it: restoring what its consumer has lowered would grant more.
 		v.Mode, in.Frozen, in.Invalid = Reclaim, true, false
 		in.Request = protocol.Share{Amounts: in.Granted}.Least(c.Answer.Amounts).Amounts
-	default: // Its Quota may exist without an answer. It stays while nothing has to be taken back.
+	default: // Its Quota may exist without an answer. It stays while nothing has to be taken back, here or elsewhere.
 		stood := c.MayStand(b.had)
 		v.Mode, in.Frozen, in.Invalid = Reclaim, true, true
 		in.Granted, rest = c.granted(stood, true), b.had.Less(b.used.With(stood))

@@ -54,3 +54,18 @@ func TestASliceOfNoClassHasMoved(t *testing.T) {
 		t.Errorf("decided on in %q, moved to %q", got.Class, got.MovedTo)
 	}
 }
+
+// The next decision writes the record again, wherever the slice has moved meanwhile.
+func TestASliceWhoseRecordIsDeletedIsDecidedOnWhereItWasAnswered(t *testing.T) {
+	share := func(class string) protocol.Share {
+		return protocol.Share{Class: class, Amounts: capacity.Amounts{"cpu": 6000}}
+	}
+	var grants protocol.Entry
+	grants.Begin(&protocol.Record{Present: share("silver"), Earlier: protocol.Shares{share("gold")}}, "5")
+	grants.RecordSeen(nil, "6")
+	s := &Slice{Class: LiqoClass, Answer: Answer{Given: true, Accepted: true, Own: true}}
+	s.SetHolds(grants.OnRecord(), &grants)
+	if got := s.custody(false); got != byFormerClass || s.Former != "silver" {
+		t.Errorf("decided on by %d in %q, want its former class silver", got, s.Former)
+	}
+}

@@ -86,8 +86,7 @@ const (
 	// Overtaken: another controller has answered the slice in its class. Only the record of what it held
 	// before is kept.
 	Overtaken
-	// Release: the slice is gone or drained, or has nothing in its class and waits for its gates. Only the
-	// record of what its pods still use is kept.
+	// Release: the slice is gone or drained. Only the record of what its pods still use is kept.
 	Release
 )
 

@@ -75,7 +75,7 @@ type Answer struct {
 // SetHolds sets the amounts that count as granted, by class, and the fields that follow from the record.
 func (c *Slice) SetHolds(holds protocol.Shares, grants *protocol.Entry) {
 	c.Holds, c.Recorded, c.Released = holds, grants.Recorded(), grants.Released()
-	c.Present, _ = grants.Present()
+	c.Present = grants.Present()
 	if c.Former = c.Present; c.Former == "" && len(holds) == 1 { // Its record is not confirmed yet.
 		c.Former = holds[0].Class
 	}

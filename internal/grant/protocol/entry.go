@@ -114,12 +114,15 @@ func (e *Entry) OnRecord() Shares {
 // Released reports whether the record is marked as released.
 func (e *Entry) Released() bool { return e.record != nil && e.record.Released }
 
-// Present returns the class of the record, and whether there is a record.
-func (e *Entry) Present() (class string, recorded bool) {
-	if e.record == nil {
-		return "", false
+// Present returns the class of the record or, where another client has deleted it, of what it was; empty for none.
+func (e *Entry) Present() (class string) {
+	switch {
+	case e.record != nil:
+		return e.record.Present.Class
+	case len(e.uncertain) > 0:
+		return e.uncertain[0].Present.Class
 	}
-	return e.record.Present.Class, true
+	return ""
 }
 
 // Settled reports whether an answer of this term in the class is confirmed, and no other answer of
@@ -301,6 +304,10 @@ func (e *Entry) isNews(version string) bool {
 // AnswerWritten reports that the answer was written in full with the share, and that the slice has
 // a new version since.
 func (e *Entry) AnswerWritten(s Share) { e.largestAnswer = &s }
+
+// Unsettle reports that the share of AnswerWritten was not written, but all that could stand: an answer is needed
+// again before the record is lowered.
+func (e *Entry) Unsettle() { e.largestAnswer = nil }
 
 // Newer compares versions of objects of one kind. If one is not a number, which the API server never
 // writes, the first is taken to be newer.
