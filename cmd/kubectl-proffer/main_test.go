@@ -22,9 +22,9 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 // asPlugin in the environment makes the test binary the plugin.

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 // peak runs the plugin as a process of its own, and returns the largest memory that it used, in

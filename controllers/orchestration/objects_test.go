@@ -15,7 +15,7 @@ import (
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
-	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 func TestANamespaceOffloadingIsReadAsItWasWritten(t *testing.T) {

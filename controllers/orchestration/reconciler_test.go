@@ -16,8 +16,8 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/kube/liqo"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 func clusterID(id string) liqov1beta1.ClusterID { return liqov1beta1.ClusterID(id) }

@@ -17,7 +17,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
-	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // writerOf returns a writer whose writes of a resource all succeed, and their number.

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/policy"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // filtered is a policy with a filter, created this many seconds after others.

@@ -25,10 +25,10 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/restore"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // testWriter is a StatusReconciler with a fake API.

@@ -14,8 +14,8 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 func TestStatusShowsEverythingInTheReport(t *testing.T) {

@@ -17,8 +17,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"proffer.dev/proffer/internal/kube/jsonstream"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // inJSON returns a slice as an API server sends it.

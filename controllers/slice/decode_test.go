@@ -16,7 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // etcdLimit is roughly the size of the largest object that an API server stores, in bytes.

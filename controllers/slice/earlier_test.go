@@ -8,7 +8,7 @@ import (
 
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // A slice leaves gold for silver, is granted nothing there, and moves on to a class that nobody answers. What its

@@ -11,7 +11,7 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // answered returns how much cpu the next decision answers a slice with, and what counts of a class.

@@ -3,7 +3,7 @@ package slice
 import (
 	"testing"
 
-	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/hack/controlplane"
-	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // These flags set the number and the content of the slices that TestSlicesOfAnySizeTakeLittleMemory

@@ -21,9 +21,9 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kube/liqo"
-	"proffer.dev/proffer/internal/kubetest"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // stripped returns the object as a watch keeps it.

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/internal/kube/liqo"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // aStorageClass returns a StorageClass with an annotation, none if it is empty.

@@ -19,7 +19,7 @@ import (
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/selection"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // goldOf returns the terms of one policy for the class gold and one for silver. Each selects its

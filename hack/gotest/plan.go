@@ -36,7 +36,7 @@ var longest = []string{
 }
 
 // needs are packages whose importers need a control plane or a database.
-var needs = []string{"proffer.dev/proffer/hack/controlplane", "proffer.dev/proffer/internal/dbtest"}
+var needs = []string{"proffer.dev/proffer/hack/controlplane", "proffer.dev/proffer/test/dbtest"}
 
 // testPackage is a package with tests.
 type testPackage struct {

@@ -22,9 +22,9 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/operator"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/nodestest"
 	"proffer.dev/proffer/test/process"
 )
 

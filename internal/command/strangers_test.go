@@ -15,8 +15,8 @@ import (
 	"testing"
 	"time"
 
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/process"
 )
 

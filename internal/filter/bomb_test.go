@@ -8,9 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // TestNoExpressionTakesLongOrMuchMemory tries expressions that are hostile on purpose. Each is

@@ -11,8 +11,8 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // largestNode has as many labels as a filter takes, of the greatest length, and as many resources as count.

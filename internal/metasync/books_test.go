@@ -13,8 +13,8 @@ import (
 	"github.com/go-logr/logr"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 func TestMain(m *testing.M) { dbtest.Main(m) }

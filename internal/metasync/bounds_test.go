@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 func TestARowOfWhatChangesWithEveryPodStaysForAMinute(t *testing.T) {

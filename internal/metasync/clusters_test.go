@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // Deleting old rows waits for no other cluster in the database: here oslo is stopped in the middle of a

@@ -10,8 +10,8 @@ import (
 	"testing"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // A data source name of another engine, or none, is refused before anything is sent: the server would

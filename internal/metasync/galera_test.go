@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // checkTables checks that each table of MySQL can be one of a cluster: it has a primary key, and is one of

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // Whatever somebody does to the tables by hand, passes repair it as soon as they meet it, and the log

@@ -7,7 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 const (

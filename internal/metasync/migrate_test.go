@@ -12,8 +12,8 @@ import (
 	"time"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // MySQL commits each statement that creates a table, so a migration can end between any two of them.

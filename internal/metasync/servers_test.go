@@ -9,8 +9,8 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // unusual are settings of servers, each as far from the default as a server starts with.

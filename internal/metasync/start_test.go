@@ -15,10 +15,10 @@ import (
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"proffer.dev/proffer/internal/dbtest"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // Whoever writes policies can fill a transaction with them, but grants are written first.

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // texts are names as somebody may write them: all differ, and columns take all of them but leftOut.

@@ -11,8 +11,8 @@ import (
 	"github.com/go-sql-driver/mysql"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // The views do not end with the account that made them.

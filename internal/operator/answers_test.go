@@ -24,9 +24,9 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
-	"proffer.dev/proffer/internal/kubetest"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // tenancy is a consumer as Liqo registers it: a tenant namespace and a Tenant.

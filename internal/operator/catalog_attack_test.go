@@ -19,12 +19,12 @@ import (
 
 	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/outside"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // While no operator runs, a Tenant is drained, another one is removed, and a consumer's RoleBinding is

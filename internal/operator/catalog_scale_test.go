@@ -27,10 +27,10 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	core "proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/kube/restore"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // The catalog is written for so many consumers, and so many of its objects a second. Their proportion

@@ -25,8 +25,8 @@ import (
 	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/hack/controlplane"
 	core "proffer.dev/proffer/internal/catalog"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // publishing has the operator publish the catalog, with the subjects of these templates.

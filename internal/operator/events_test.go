@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 func contains(s, part string) bool { return strings.Contains(s, part) }

@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/client-go/rest"
 
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // link is the only connection from an operator to the API server. A test can cut it.

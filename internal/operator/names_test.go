@@ -11,9 +11,9 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/kubetest"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // An admin's upgrade: a policy is stored and in force under older rules, the operator is replaced,

@@ -12,12 +12,12 @@ import (
 
 	api "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/rehearse/world"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // simulate does what POST /simulate does.

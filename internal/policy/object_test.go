@@ -8,8 +8,8 @@ import (
 	"k8s.io/klog/v2"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // panicking is a part of the parser with a bug.

@@ -21,9 +21,9 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // peers is the JSON of Liqo's ForeignClusters, or an error in their place.

@@ -18,13 +18,13 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/rehearse/world"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // site is a server with what it serves.

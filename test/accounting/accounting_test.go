@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"proffer.dev/proffer/internal/dbtest"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 func TestTheBooksSurviveKillsOfTheOperatorAndOfTheDatabase(t *testing.T) {

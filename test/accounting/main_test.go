@@ -7,8 +7,8 @@ import (
 	"os"
 	"testing"
 
-	"proffer.dev/proffer/internal/dbtest"
-	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test/dbtest"
+	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/process"
 )
 

@@ -16,8 +16,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	configv1alpha1 "proffer.dev/proffer/api/config/v1alpha1"
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 // The directories at which the component accounting mounts its ConfigMap and its Secret.

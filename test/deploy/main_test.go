@@ -16,8 +16,8 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
-	"proffer.dev/proffer/internal/dbtest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 )
 
 const (

@@ -25,10 +25,10 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	rr "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/proto/resourcereader/flat"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // TestTheServiceAccountMayDoAllThatTheOperatorDoes covers every request that the operator makes to

@@ -23,8 +23,8 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/hack/controlplane/egress"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/nodestest"
 	"proffer.dev/proffer/test/process"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // populate creates two nodes of 8 cpu, a pod of this cluster, pods of two consumers, and two

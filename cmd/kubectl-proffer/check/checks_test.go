@@ -24,9 +24,9 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/internal/kube/liqo"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 var (

@@ -18,9 +18,9 @@ import (
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 func TestMain(m *testing.M) { kubetest.Main(m) }

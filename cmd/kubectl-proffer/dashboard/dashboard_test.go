@@ -23,8 +23,8 @@ import (
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/dashboard"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 const (
@@ -47,7 +47,7 @@ func start(t *testing.T, s *operatortest.Server, args ...string) *board {
 	ctx, cancel := context.WithCancel(t.Context())
 	out, in := io.Pipe()
 	b := &board{t: t, stderr: &bytes.Buffer{}}
-	cmd := dashboard.NewCommand(s.Flags(), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: in, ErrOut: b.stderr})
+	cmd := dashboard.NewCommand(operatorclient.NewFlags(s.Flags()), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: in, ErrOut: b.stderr})
 	cmd.SetArgs(append([]string{"--no-browser"}, args...))
 	ended := make(chan error, 1)
 	go func() {
@@ -310,7 +310,7 @@ func TestTheDashboardListensOnTheLoopbackDeviceAndEndsAtOnce(t *testing.T) {
 		"--port=70000": "write 1 to 65535",
 		"--port=-1":    "write 1 to 65535",
 	} {
-		cmd := dashboard.NewCommand(s.Flags(), genericiooptions.NewTestIOStreamsDiscard())
+		cmd := dashboard.NewCommand(operatorclient.NewFlags(s.Flags()), genericiooptions.NewTestIOStreamsDiscard())
 		cmd.SetArgs([]string{args})
 		cmd.SilenceErrors, cmd.SilenceUsage = true, true
 		if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
@@ -322,7 +322,7 @@ func TestTheDashboardListensOnTheLoopbackDeviceAndEndsAtOnce(t *testing.T) {
 func TestAPortThatIsTakenIsExplained(t *testing.T) {
 	s := operatortest.Start(t)
 	b := start(t, s)
-	cmd := dashboard.NewCommand(s.Flags(), genericiooptions.NewTestIOStreamsDiscard())
+	cmd := dashboard.NewCommand(operatorclient.NewFlags(s.Flags()), genericiooptions.NewTestIOStreamsDiscard())
 	cmd.SetArgs([]string{"--port", b.base[strings.LastIndex(b.base, ":")+1:]})
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); err == nil || !strings.Contains(err.Error(), "choose another port with --port") {

@@ -17,8 +17,8 @@ import (
 	"testing"
 	"time"
 
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 // otherUserGets is the environment variable with the address that the test program opens as another

@@ -8,7 +8,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 // compared is the comparison of a plugin's own manifest in a cluster with one node for consumers.

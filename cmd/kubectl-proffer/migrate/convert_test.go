@@ -13,9 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 // deployment is one of the plugin fixed-resources, unless its containers are changed.

@@ -8,8 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
-	"proffer.dev/proffer/internal/kubetest"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 func TestAnOutcomeIsAlignedAtAnyWidth(t *testing.T) {

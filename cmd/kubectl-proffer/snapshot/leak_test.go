@@ -20,9 +20,9 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/config"
-	"proffer.dev/proffer/internal/kubetest"
 	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // fill sets every text of a value to its own path, and every key of a map. Lists and maps get one

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"testing"
 
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 func TestTablesAreAlignedAtAnyWidth(t *testing.T) {

@@ -76,11 +76,9 @@ func isContext(path string) bool { return path == "context" }
 // isLogr reports whether p is the logger package, which ToleratesTaint of k8s.io/api requires.
 func isLogr(p string) bool { return p == "github.com/go-logr" }
 
-// testHelpers lists what any test may import: the control plane, databases, builders of objects, and what
-// all tests share.
-var testHelpers = []string{
-	"hack/controlplane", "internal/kubetest", "internal/dbtest", "internal/source/nodes/nodestest", "test",
-}
+// testHelpers lists what any test may import: the control plane, and what is below test: databases, builders
+// of objects, and what all tests share.
+var testHelpers = []string{"hack/controlplane", "test"}
 
 const (
 	pure = "the core is pure: no input or output, clock, log, wire format or client"
@@ -105,12 +103,12 @@ var table = []rule{
 	{place: "internal/debounce", never: kubernetes, why: leaf},
 	{place: "internal/visible", never: world, noClock: true, why: leaf},
 	{
-		place: "internal/kubetest",
-		may:   []string{"api", "internal/source/nodes/nodestest", "hack/controlplane", "test"},
+		place: "test/kubetest",
+		may:   []string{"api", "hack/controlplane", "test"},
 		why:   "it builds objects for the tests of any package",
 	},
 	{
-		place: "internal/dbtest", may: []string{"hack/tether", "test"}, never: kubernetes,
+		place: "test/dbtest", may: []string{"hack/tether", "test"}, never: kubernetes,
 		why: "it starts databases, and knows nothing of what is kept in them",
 	},
 	{place: "internal/capacity", never: arithmetic, noClock: true, why: pure},
@@ -171,7 +169,7 @@ var table = []rule{
 		why:   "the engine gathers plain values and knows no kind of object",
 	},
 	{
-		place: "internal/source/nodes/nodestest", may: []string{"test"},
+		place: "test/nodestest", may: []string{"test"},
 		why: "it builds objects for the tests of any package",
 	},
 	{
@@ -227,7 +225,7 @@ var table = []rule{
 		place: "internal/metasync",
 		may:   []string{"api", "internal/table", "internal/offer", "internal/grant", "internal/kube"},
 		never: noClient,
-		tests: []string{"internal/dbtest", "internal/capacity"}, why: read,
+		tests: []string{"internal/capacity"}, why: read,
 	},
 	{place: "controllers/policy", may: append([]string{"internal/policy"}, perKind...), why: kind},
 	{place: "controllers/slice", may: perKind, why: kind},

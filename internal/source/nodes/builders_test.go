@@ -4,7 +4,7 @@ import (
 	"github.com/go-logr/logr"
 
 	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 var (

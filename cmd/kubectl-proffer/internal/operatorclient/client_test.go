@@ -16,13 +16,13 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatortest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/operatortest"
 )
 
 func client(t *testing.T, s *operatortest.Server, account operatorclient.Account) *operatorclient.Client {
 	t.Helper()
-	c, err := s.Flags().Client(account)
+	c, err := operatorclient.NewFlags(s.Flags()).Client(account)
 	test.Must(t, err)
 	return c
 }
@@ -163,7 +163,7 @@ func silent(_ http.ResponseWriter, r *http.Request) {
 
 func TestAnOperatorThatIsSilentIsExplainedInTime(t *testing.T) {
 	s := operatortest.Start(t)
-	flags := s.Flags()
+	flags := operatorclient.NewFlags(s.Flags())
 	if flags.FirstByte != 10*time.Second {
 		t.Errorf("an answer has to begin within %v", flags.FirstByte)
 	}

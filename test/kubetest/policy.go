@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/source/nodes/nodestest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // Quantities builds quantities from pairs of names and texts.

@@ -25,7 +25,6 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/test"
 )
 
@@ -79,7 +78,9 @@ const (
 	proxyPath       = "/api/v1/namespaces/proffer-system/services/https:proffer-metrics:https/proxy"
 	deploymentsPath = "/apis/apps/v1/namespaces/liqo/deployments/"
 
-	ReaderPath = "POST /api/v1/namespaces/proffer-system/serviceaccounts/proffer-reader/token"
+	// reader is the account that may only read, and ReaderPath the request for its token.
+	reader     = "proffer-reader"
+	ReaderPath = "POST /api/v1/namespaces/proffer-system/serviceaccounts/" + reader + "/token"
 )
 
 // OperatorPath returns a path of the operator, for Refuse.
@@ -115,11 +116,11 @@ func Start(t *testing.T) *Server {
 	return s
 }
 
-// Flags returns flags that lead to the server.
-func (s *Server) Flags() *operatorclient.Flags {
+// Flags returns kubectl's flags, which lead to the server.
+func (s *Server) Flags() *genericclioptions.ConfigFlags {
 	config := genericclioptions.NewConfigFlags(true)
 	config.KubeConfig = &s.Kubeconfig
-	return operatorclient.NewFlags(config)
+	return config
 }
 
 // Refuse has a request, as in "GET /path", answered with r from now on.
@@ -233,7 +234,7 @@ func (s *Server) operator(w http.ResponseWriter, r *http.Request, path string) {
 	switch {
 	case strings.HasPrefix(path, "/ui/"):
 		servePage(w, r, account, path)
-	case account == operatorclient.Reader.Name && !strings.HasPrefix(path, rest.OffersPath):
+	case account == reader && !strings.HasPrefix(path, rest.OffersPath):
 		http.Error(w, "Authorization denied for user "+account, http.StatusForbidden)
 	case path == rest.OffersPath:
 		answer(w, http.StatusOK, s.offers)
@@ -266,7 +267,7 @@ func servePage(w http.ResponseWriter, r *http.Request, account, path string) {
 	case path == "/ui/none":
 		http.NotFound(w, r) // An operator without pages has no page that says so.
 		return
-	case account == operatorclient.Reader.Name && r.Method == http.MethodPost:
+	case account == reader && r.Method == http.MethodPost:
 		code = http.StatusForbidden
 	}
 	r.Header.Del(rest.TokenHeader)
