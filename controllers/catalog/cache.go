@@ -2,87 +2,38 @@ package catalog
 
 import (
 	"encoding/hex"
-	"sync"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"proffer.dev/proffer/internal/kube"
 )
 
-// cache has the Offers and RoleBindings as they are known to exist, from the watch and from writes.
-// The newest version counts. It is safe for concurrent use.
-type cache struct {
-	mu   sync.Mutex
-	byID map[id]observed
+// cache has the Offers and RoleBindings as they are known to exist, by kind.
+type cache map[kind]*kube.ObjectCache[observed]
+
+func newCache() cache {
+	return cache{offers: kube.NewObjectCache(unpack), bindings: kube.NewObjectCache(unpack)}
 }
 
-func newCache() *cache { return &cache{byID: map[id]observed{}} }
+// set records an object as a write or a read found it.
+func (c cache) set(i id, o observed) { c[i.kind].Put(i.String(), o.uid, o.version, o) }
 
-// set records an object, and reports whether that is news.
-func (c *cache) set(i id, o observed) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was, known := c.byID[i]
-	if known && was.uid == o.uid && !newer(o.version, was.version) {
-		return false
-	}
-	c.byID[i] = o
-	return true
-}
-
-// remove forgets an object unless another one has its name, and reports whether it was known.
-func (c *cache) remove(i id, o observed) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	was, known := c.byID[i]
-	if !known || was.uid != o.uid {
-		return false
-	}
-	delete(c.byID, i)
-	return true
-}
-
-// forget forgets an object of any version.
-func (c *cache) forget(i id) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.byID, i)
-}
-
-// removeAll forgets all objects of a kind.
-func (c *cache) removeAll(k kind) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.byID {
-		if i.kind == k {
-			delete(c.byID, i)
-		}
-	}
-}
+// remove forgets an object unless another one has its name.
+func (c cache) remove(i id, o observed) { c[i.kind].Drop(i.String(), o.uid) }
 
 // get returns an object, and whether it exists.
-func (c *cache) get(i id) (observed, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	o, found := c.byID[i]
-	return o, found
-}
+func (c cache) get(i id) (observed, bool) { return c[i.kind].Get(i.String()) }
 
-// each visits every object.
-func (c *cache) each(visit func(id, observed)) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i, o := range c.byID {
-		visit(i, o)
+// all returns the objects of a kind.
+func (c cache) all(k kind) map[id]observed {
+	out := map[id]observed{}
+	for key, o := range c[k].All() {
+		namespace, name, _ := strings.Cut(key, "/")
+		out[id{k, namespace, name}] = o
 	}
-}
-
-// newer compares versions of an object. Versions that cannot be compared are taken to be newer.
-func newer(version, than string) bool {
-	order, err := resourceversion.CompareResourceVersion(version, than)
-	return err != nil || order > 0
+	return out
 }
 
 // handler brings the objects of one kind to the cache, and has each reconciled that others change.
@@ -91,22 +42,19 @@ type handler struct {
 	kind kind
 }
 
-func (h handler) id(u *unstructured.Unstructured) id {
-	return id{h.kind, u.GetNamespace(), u.GetName()}
-}
-
 // Set implements kube.Handler. The comparison does not wait for it.
 func (h handler) Set(u *unstructured.Unstructured) bool {
-	if h.plan.cache.set(h.id(u), unpack(u)) {
-		h.plan.enqueue(h.id(u), 0)
-	}
-	return false
+	return h.changed(u, h.plan.cache[h.kind].Set(u))
 }
 
 // Remove implements kube.Handler.
 func (h handler) Remove(u *unstructured.Unstructured) bool {
-	if h.plan.cache.remove(h.id(u), unpack(u)) {
-		h.plan.enqueue(h.id(u), 0)
+	return h.changed(u, h.plan.cache[h.kind].Remove(u))
+}
+
+func (h handler) changed(u *unstructured.Unstructured, changed bool) bool {
+	if changed {
+		h.plan.enqueue(id{h.kind, u.GetNamespace(), u.GetName()}, 0)
 	}
 	return false
 }
@@ -114,7 +62,7 @@ func (h handler) Remove(u *unstructured.Unstructured) bool {
 // RemoveAll implements kube.Handler. The next comparison, for which the informer wakes, enqueues everything again:
 // the definition may exist again by then.
 func (h handler) RemoveAll() {
-	h.plan.cache.removeAll(h.kind)
+	h.plan.cache[h.kind].RemoveAll()
 	h.plan.pause()
 }
 

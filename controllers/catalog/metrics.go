@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"context"
-	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -19,42 +17,13 @@ var (
 		"Age of the oldest change of the catalog that is not written yet, 0 for none.", nil, nil)
 )
 
-// The results of writes and the states of objects.
-const (
-	resultWritten, resultConflict, resultFailed = "written", "conflict", "failed"
-	stateCurrent, stateWaiting, stateForeign    = "current", "waiting", "foreign"
-)
+// The states of objects.
+const stateCurrent, stateWaiting, stateForeign = "current", "waiting", "foreign"
 
-// writeMetrics count the writes.
-type writeMetrics struct{ writes *prometheus.CounterVec }
-
-func newWriteMetrics() *writeMetrics {
-	m := &writeMetrics{writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "proffer_catalog_writes_total",
-		Help: "Writes of Offers and RoleBindings of the catalog, deletions included, by kind and result: " +
-			"written, conflict or failed.",
-	}, []string{"kind", "result"})}
-	// A counter that first appears with its first failure would show no increase.
-	for _, k := range []kind{offers, bindings} {
-		for _, result := range []string{resultWritten, resultConflict, resultFailed} {
-			m.writes.WithLabelValues(string(k), result)
-		}
-	}
-	return m
-}
-
-// count counts one write. A term that has ended is no failure.
-func (m *writeMetrics) count(ctx context.Context, k kind, err error) {
-	result := resultFailed
-	switch {
-	case err == nil:
-		result = resultWritten
-	case kube.Stale(err):
-		result = resultConflict
-	case errors.Is(ctx.Err(), context.Canceled):
-		return
-	}
-	m.writes.WithLabelValues(string(k), result).Inc()
+func newWriteCounter() kube.WriteCounter {
+	return kube.NewWriteCounter("proffer_catalog_writes_total",
+		"Writes of Offers and RoleBindings of the catalog, deletions included, by kind and result: "+
+			"written, conflict or failed.", string(offers), string(bindings))
 }
 
 // collect writes the metrics of a term.

@@ -50,7 +50,7 @@ func (p published) offer(to table.Tenant, class string, now time.Time) (v1alpha1
 
 // plan holds what exists, what should exist, and when each object may be written.
 type plan struct {
-	cache    *cache
+	cache    cache
 	events   *eventWriter
 	pacers   map[kind]*restore.Pacer
 	subjects []Subject
@@ -80,13 +80,12 @@ func newPlan(pacers map[kind]*restore.Pacer, events *eventWriter, subjects []Sub
 func (p *plan) all(k kind) (all []reconcile.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	known := map[id]struct{}{}
-	p.cache.each(func(i id, _ observed) { known[i] = struct{}{} })
-	for i := range p.objects {
-		known[i] = struct{}{}
-	}
+	known := p.cache.all(k)
 	for i := range known {
-		if i.kind == k {
+		all = append(all, i.request())
+	}
+	for i := range p.objects {
+		if _, listed := known[i]; i.kind == k && !listed {
 			all = append(all, i.request())
 		}
 	}
@@ -147,11 +146,13 @@ func (p *plan) replace(
 	p.state, p.role = latest, role
 	changed := map[id]*wantedObject{}
 	if first { // What exists and is ours must go unless it is wanted.
-		p.cache.each(func(i id, have observed) {
-			if have.ours {
-				changed[i] = p.object(i)
+		for k := range p.cache {
+			for i, have := range p.cache.all(k) {
+				if have.ours {
+					changed[i] = p.object(i)
+				}
 			}
-		})
+		}
 	}
 	for i, o := range p.objects {
 		if want[i] == nil && o.present {

@@ -94,7 +94,7 @@ func bubble(t *testing.T, limit rate.Limit, run func(b *bench)) {
 				Name: string(k), Sources: []source.Source{b.requests[k]}, Log: logr.Discard(),
 				Reconciler: &writing{
 					plan: b.plan, kind: k, api: b, limiter: rate.NewLimiter(limit, 1), holding: func() bool { return true },
-					metrics: newWriteMetrics(),
+					writes: newWriteCounter(),
 				},
 			}
 			running.Go(func() {

@@ -58,7 +58,7 @@ type Config struct {
 // Writer publishes the catalog. It is work for the leader, and a prometheus.Collector.
 type Writer struct {
 	Config
-	metrics *writeMetrics
+	writes  kube.WriteCounter
 	limiter *rate.Limiter
 	// pacers pace the writes of each kind.
 	pacers map[kind]*restore.Pacer
@@ -73,7 +73,7 @@ type Writer struct {
 // NewWriter returns a Writer that has not started.
 func NewWriter(config Config) *Writer {
 	return &Writer{
-		Config: config, metrics: newWriteMetrics(), limiter: rate.NewLimiter(rate.Limit(config.QPS), 1),
+		Config: config, writes: newWriteCounter(), limiter: rate.NewLimiter(rate.Limit(config.QPS), 1),
 		pacers:      pacers(config.Restores, config.Log),
 		comparisons: leading.NewTrigger(planPeriod, leading.Single(types.NamespacedName{Name: comparisonName})),
 	}
@@ -121,7 +121,7 @@ func (w *Writer) writing(name string, k kind, p *plan) leading.Controller {
 	return leading.Controller{
 		Name: name, Sources: []source.Source{p.requests[k]}, Workers: min(maxWorkers, 1+w.QPS/writesPerWorker),
 		Reconciler: &writing{plan: p, kind: k, api: objectClient{w.Client}, limiter: w.limiter, holding: w.Holding,
-			metrics: w.metrics},
+			writes: w.writes},
 	}
 }
 
@@ -177,7 +177,7 @@ type writing struct {
 	api     objectAPI
 	limiter *rate.Limiter
 	holding func() bool
-	metrics *writeMetrics
+	writes  kube.WriteCounter
 }
 
 // Reconcile writes an object if it is not as it should be, and if it is due.
@@ -200,7 +200,7 @@ func (w *writing) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	api, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
 	after, err := w.api.write(api, *j, time.Now())
-	w.metrics.count(ctx, w.kind, err)
+	w.writes.Count(ctx, string(w.kind), err)
 	switch {
 	case err == nil:
 		return reconcile.Result{RequeueAfter: w.plan.wrote(j, after, time.Now())}, nil
@@ -219,26 +219,27 @@ func (w *writing) Reconcile(ctx context.Context, request reconcile.Request) (rec
 func (w *writing) reread(ctx context.Context, i id) {
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
+	have, known := w.plan.cache.get(i)
 	now, err := w.api.read(ctx, i)
 	switch {
 	case err != nil: // The watch will tell.
-	case now == nil:
-		w.plan.cache.forget(i)
-	default:
+	case now != nil:
 		w.plan.cache.set(i, *now)
+	case known:
+		w.plan.cache.remove(i, have)
 	}
 }
 
 // Describe implements prometheus.Collector.
 func (w *Writer) Describe(ch chan<- *prometheus.Desc) {
-	w.metrics.writes.Describe(ch)
+	w.writes.Describe(ch)
 	ch <- objectsDesc
 	ch <- oldestDesc
 }
 
 // Collect implements prometheus.Collector.
 func (w *Writer) Collect(ch chan<- prometheus.Metric) {
-	w.metrics.writes.Collect(ch)
+	w.writes.Collect(ch)
 	w.mu.Lock()
 	p := w.plan
 	w.mu.Unlock()

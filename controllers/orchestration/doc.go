@@ -5,7 +5,7 @@
 // # Steps
 //
 // A call of Reconcile is one pass over all Orchestrations, because the choices of one depend on the
-// others. It gathers what is known (cache.go, measure.go), works out what should be (plan.go,
+// others. It gathers what is known (watch.go, measure.go), works out what should be (plan.go,
 // offloading.go, render.go: pure), writes the statuses that differ, and then the NamespaceOffloadings. An
 // object that cannot be written does not keep the others from being written. All state is in these
 // objects: the previous choice and the uptimes in the status, the deadline of each drain in an annotation

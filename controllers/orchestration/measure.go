@@ -86,11 +86,11 @@ type provider struct {
 // measured.
 func (c *caches) providers(pods *bound, now time.Time) []provider {
 	behind := map[string]virtualNode{}
-	for key, v := range c.virtualNodes.all() {
+	for key, v := range c.virtualNodes.All() {
 		behind[path.Base(key)] = v
 	}
 	byID := map[string]*provider{}
-	nodes := c.nodes.all()
+	nodes := c.nodes.All()
 	for _, name := range slices.Sorted(maps.Keys(nodes)) {
 		n := nodes[name]
 		v, known := behind[name]
@@ -171,7 +171,7 @@ func unusable(id string, n node, v virtualNode) string {
 // connections.
 func (c *caches) latencies(now time.Time) map[string]int64 {
 	out := map[string]int64{}
-	for _, connection := range c.connections.all() {
+	for _, connection := range c.connections.All() {
 		if connection.latency > 0 && now.Sub(connection.measured) <= maxLatencyAge {
 			out[connection.cluster] = max(out[connection.cluster], connection.latency)
 		}
@@ -182,7 +182,7 @@ func (c *caches) latencies(now time.Time) map[string]int64 {
 // prices returns the prices of each provider by resource.
 func (c *caches) prices() map[string]map[string]int64 {
 	out := map[string]map[string]int64{}
-	clusters := c.foreignClusters.all()
+	clusters := c.foreignClusters.All()
 	for _, key := range slices.Sorted(maps.Keys(clusters)) {
 		if _, known := out[clusters[key].cluster]; !known {
 			out[clusters[key].cluster] = clusters[key].prices

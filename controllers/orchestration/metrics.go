@@ -1,9 +1,6 @@
 package orchestration
 
 import (
-	"context"
-	"errors"
-
 	"github.com/prometheus/client_golang/prometheus"
 
 	"proffer.dev/proffer/internal/kube"
@@ -14,39 +11,13 @@ var namespacesDesc = prometheus.NewDesc("proffer_orchestration_namespaces",
 		"with a NamespaceOffloading that is not Proffer's.",
 	[]string{"state"}, nil)
 
-// The kinds of objects that are written, and the results.
-const (
-	kindStatus, kindOffloading                  = "Orchestration", "NamespaceOffloading"
-	resultWritten, resultConflict, resultFailed = "written", "conflict", "failed"
-)
+// The kinds of objects that are written.
+const kindStatus, kindOffloading = "Orchestration", "NamespaceOffloading"
 
-func newWriteCounter() *prometheus.CounterVec {
-	writes := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "proffer_orchestration_writes_total",
-		Help: "Writes of statuses of Orchestrations and of NamespaceOffloadings, by kind and result: " +
-			"written, conflict or failed.",
-	}, []string{"kind", "result"})
-	// A counter that first appears with its first failure would show no increase.
-	for _, k := range []string{kindStatus, kindOffloading} {
-		for _, result := range []string{resultWritten, resultConflict, resultFailed} {
-			writes.WithLabelValues(k, result)
-		}
-	}
-	return writes
-}
-
-// count counts one write. A term that has ended is no failure.
-func (w *Writer) count(ctx context.Context, kind string, err error) {
-	result := resultFailed
-	switch {
-	case err == nil:
-		result = resultWritten
-	case kube.Stale(err):
-		result = resultConflict
-	case errors.Is(ctx.Err(), context.Canceled):
-		return
-	}
-	w.writes.WithLabelValues(kind, result).Inc()
+func newWriteCounter() kube.WriteCounter {
+	return kube.NewWriteCounter("proffer_orchestration_writes_total",
+		"Writes of statuses of Orchestrations and of NamespaceOffloadings, by kind and result: "+
+			"written, conflict or failed.", kindStatus, kindOffloading)
 }
 
 // Describe implements prometheus.Collector.

@@ -14,6 +14,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/test/kubetest"
 )
@@ -96,7 +97,7 @@ func TestLatenciesAreReadFromConnections(t *testing.T) {
 			"value": tc.value, "latency": map[string]any{"value": tc.latency, "timestamp": tc.timestamp},
 		}}}
 		u.SetLabels(map[string]string{liqo.RemoteClusterIDLabel: "milan"})
-		c := &caches{connections: newStore(parseConnection)}
+		c := &caches{connections: kube.NewObjectCache(parseConnection)}
 		c.connections.Set(u)
 		if got := c.latencies(noon)["milan"]; got != tc.want {
 			t.Errorf("%+v: %d", tc, got)
@@ -127,7 +128,7 @@ func providersWith(t *testing.T, change func(*corev1.Node, *offloadingv1beta1.Vi
 	v := &offloadingv1beta1.VirtualNode{ObjectMeta: metav1.ObjectMeta{Name: "n", Namespace: "t"}, Spec: offloadingv1beta1.VirtualNodeSpec{ClusterID: "milan"}}
 	change(n, v)
 	c := &caches{
-		nodes: newStore(parseNode), virtualNodes: newStore(parseVirtualNode), connections: newStore(parseConnection), foreignClusters: newStore(parseForeignCluster),
+		nodes: kube.NewObjectCache(parseNode), virtualNodes: kube.NewObjectCache(parseVirtualNode), connections: kube.NewObjectCache(parseConnection), foreignClusters: kube.NewObjectCache(parseForeignCluster),
 	}
 	c.nodes.Set(kubetest.Unstructured(t, n))
 	c.virtualNodes.Set(kubetest.Unstructured(t, v))

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
@@ -72,7 +71,7 @@ type Writer struct {
 	Config
 	passes  *leading.Trigger
 	limiter *rate.Limiter
-	writes  *prometheus.CounterVec
+	writes  kube.WriteCounter
 	// statuses and offloadings pace the writes of both kinds.
 	statuses, offloadings *restore.Pacer
 	// latest is the latest plan while this process leads, nil otherwise.
@@ -191,7 +190,7 @@ func (r *reconciler) readPods(ctx context.Context, now time.Time, age time.Durat
 	r.podsRead = now
 	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
 	defer cancel()
-	r.pods, err = podsOn(ctx, r.Pods, slices.Sorted(maps.Keys(r.caches.nodes.all())))
+	r.pods, err = podsOn(ctx, r.Pods, slices.Sorted(maps.Keys(r.caches.nodes.All())))
 	if err != nil {
 		return true, fmt.Errorf("nothing is chosen or written without the pods on virtual nodes: %w", err)
 	}
@@ -201,15 +200,15 @@ func (r *reconciler) readPods(ctx context.Context, now time.Time, age time.Durat
 // gather collects all that the plan depends on.
 func (r *reconciler) gather(now time.Time) *world {
 	out := &world{
-		self: r.ClusterID, offloadable: r.watches.offloadings.Served(), namespaces: r.caches.namespaces.all(),
+		self: r.ClusterID, offloadable: r.watches.offloadings.Served(), namespaces: r.caches.namespaces.All(),
 		offloadings: map[string]offloading{}, labels: map[string]map[string]string{},
 		providers: r.caches.providers(r.pods, now),
 	}
-	for _, o := range r.caches.orchestrations.all() {
+	for _, o := range r.caches.orchestrations.All() {
 		out.orchestrations = append(out.orchestrations, o)
 	}
 	slices.SortFunc(out.orchestrations, func(a, b orchestration) int { return cmp.Compare(a.object.Name, b.object.Name) })
-	for key, o := range r.caches.offloadings.all() {
+	for key, o := range r.caches.offloadings.All() {
 		out.offloadings[namespaceOf(key)] = o
 	}
 	for _, c := range r.Consumers() {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/test/kubetest"
@@ -57,7 +58,7 @@ func paced(t *testing.T, writes func() int, pass func()) {
 func TestARivalOfANamespaceOffloadingIsRestoredLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, writes := writerOf(liqo.NamespaceOffloadings.Resource)
-		next := &reconciler{Writer: w, caches: &caches{offloadings: newStore(parseOffloading)}}
+		next := &reconciler{Writer: w, caches: &caches{offloadings: kube.NewObjectCache(parseOffloading)}}
 		deadline := noon
 		plan := func(provider string) *plan {
 			deadline = deadline.Add(time.Second) // The other client removes the deadlines too.
@@ -79,7 +80,7 @@ func TestARivalOfTheStatusOfAnOrchestrationIsRestoredLessAndLessOften(t *testing
 		empty := orchestration{object: &v1alpha1.Orchestration{}}
 		empty.object.Name = "o"
 		next := &reconciler{
-			Writer: w, caches: &caches{orchestrations: newStore(parseOrchestration)}, events: newEvents(&events.FakeRecorder{}),
+			Writer: w, caches: &caches{orchestrations: kube.NewObjectCache(parseOrchestration)}, events: newEvents(&events.FakeRecorder{}),
 		}
 		now := noon
 		paced(t, writes, func() {
@@ -110,7 +111,7 @@ func TestAStatusThatCannotBeWrittenDelaysOnlyItsOwnChoices(t *testing.T) {
 		writes: []write{placed("a", "broken"), placed("b", "deleted")},
 	}
 	r := &reconciler{
-		Writer: w, caches: &caches{orchestrations: newStore(parseOrchestration), offloadings: newStore(parseOffloading)},
+		Writer: w, caches: &caches{orchestrations: kube.NewObjectCache(parseOrchestration), offloadings: kube.NewObjectCache(parseOffloading)},
 		events: newEvents(&events.FakeRecorder{}),
 	}
 	var got outcome

@@ -17,13 +17,13 @@ var (
 
 // caches have everything that is watched.
 type caches struct {
-	orchestrations  *store[orchestration]
-	namespaces      *store[namespace]
-	nodes           *store[node]
-	virtualNodes    *store[virtualNode]
-	connections     *store[connection]
-	foreignClusters *store[foreignCluster]
-	offloadings     *store[offloading]
+	orchestrations  *kube.ObjectCache[orchestration]
+	namespaces      *kube.ObjectCache[namespace]
+	nodes           *kube.ObjectCache[node]
+	virtualNodes    *kube.ObjectCache[virtualNode]
+	connections     *kube.ObjectCache[connection]
+	foreignClusters *kube.ObjectCache[foreignCluster]
+	offloadings     *kube.ObjectCache[offloading]
 }
 
 // watches holds the informers, including the informers of kinds that may not exist.
@@ -36,8 +36,8 @@ type watches struct {
 // that matters.
 func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watches) {
 	c := &caches{
-		newStore(parseOrchestration), newStore(parseNamespace), newStore(parseNode), newStore(parseVirtualNode),
-		newStore(parseConnection), newStore(parseForeignCluster), newStore(parseOffloading),
+		kube.NewObjectCache(parseOrchestration), kube.NewObjectCache(parseNamespace), kube.NewObjectCache(parseNode), kube.NewObjectCache(parseVirtualNode),
+		kube.NewObjectCache(parseConnection), kube.NewObjectCache(parseForeignCluster), kube.NewObjectCache(parseOffloading),
 	}
 	annotations := []string{"metadata", "annotations"}
 	informer := func(k kube.Kind, h kube.Handler) *kube.CRDInformer { return kube.NewCRDInformer(api, k, wake, log, h) }

@@ -57,7 +57,7 @@ func (r *reconciler) record(ctx context.Context, p *plan, writes *outcome) (reco
 		writing, cancel := context.WithTimeout(ctx, apiTimeout)
 		after, err := objectClient{r.Client}.writeStatus(writing, o.object, status)
 		cancel()
-		r.count(ctx, kindStatus, err)
+		r.writes.Count(ctx, kindStatus, err)
 		if err != nil {
 			writes.add(fmt.Errorf("writing the status of Orchestration %s: %w", name, err))
 			continue
@@ -66,7 +66,7 @@ func (r *reconciler) record(ctx context.Context, p *plan, writes *outcome) (reco
 			r.statuses.Wrote(name, content, "", time.Now())
 		}
 		r.events.chosen(o.object, status)
-		r.caches.orchestrations.Set(after)
+		r.caches.orchestrations.Wrote(after)
 		recorded[name] = true
 	}
 	return recorded
@@ -93,14 +93,14 @@ func (r *reconciler) apply(ctx context.Context, p *plan, recorded map[string]boo
 		writing, cancel := context.WithTimeout(ctx, apiTimeout)
 		after, err := objectClient{r.Client}.write(writing, next)
 		cancel()
-		r.count(ctx, kindOffloading, err)
+		r.writes.Count(ctx, kindOffloading, err)
 		if err != nil {
 			writes.add(fmt.Errorf("writing the NamespaceOffloading of %s: %w", next.namespace, err))
 			continue
 		}
 		r.offloadings.Wrote(next.namespace, content, next.manager(), time.Now())
 		if after != nil {
-			r.caches.offloadings.Set(after)
+			r.caches.offloadings.Wrote(after)
 		}
 	}
 }

@@ -103,9 +103,8 @@ func (h hydration) WaitForSync(ctx context.Context) error {
 		return err
 	}
 	for i := range all.Items {
-		req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])}
-		if _, err := h.Reconcile(ctx, req); err != nil {
-			return err
+		if h.policies.Set(&all.Items[i]) {
+			h.wake()
 		}
 	}
 	close(h.done)

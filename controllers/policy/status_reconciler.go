@@ -3,7 +3,6 @@ package policy
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -64,7 +63,7 @@ type StatusReconciler struct {
 	excesses   map[string][]table.Excess
 	excessesIn *table.Snapshot
 	// writes counts the writes by result.
-	writes *prometheus.CounterVec
+	writes kube.WriteCounter
 	log    logr.Logger
 	// written holds the last write to each policy, by name.
 	written map[string]written
@@ -87,16 +86,9 @@ func NewStatusReconciler(
 	return r
 }
 
-func newWriteCounter() *prometheus.CounterVec {
-	writes := prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "proffer_policy_writes_total",
-		Help: "Number of writes of the statuses of policies, by result: written, conflict or failed.",
-	}, []string{"result"})
-	// A counter that first appears with its first failure would show no increase.
-	for _, result := range []string{"written", "conflict", "failed"} {
-		writes.WithLabelValues(result)
-	}
-	return writes
+func newWriteCounter() kube.WriteCounter {
+	return kube.NewWriteCounter("proffer_policy_writes_total",
+		"Number of writes of the statuses of policies, by result: written, conflict or failed.")
 }
 
 // Describe implements prometheus.Collector.
@@ -349,23 +341,11 @@ func (r *StatusReconciler) send(ctx context.Context, object *v1alpha1.ResourcePo
 	defer cancel()
 	content := contentOf(object)
 	err := r.client.Status().Update(ctx, object)
-	r.count(ctx, err)
+	if !apierrors.IsNotFound(err) { // A policy that is gone is no failure.
+		r.writes.Count(ctx, "", err)
+	}
 	if err == nil {
 		r.pacer.Wrote(object.Name, content, "", time.Now())
 	}
 	return err
-}
-
-// count counts one write. A policy that is gone and a term that has ended are no failures.
-func (r *StatusReconciler) count(ctx context.Context, err error) {
-	result := "failed"
-	switch {
-	case err == nil:
-		result = "written"
-	case apierrors.IsConflict(err):
-		result = "conflict"
-	case apierrors.IsNotFound(err), errors.Is(ctx.Err(), context.Canceled):
-		return
-	}
-	r.writes.WithLabelValues(result).Inc()
 }
