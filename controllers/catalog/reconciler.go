@@ -197,7 +197,7 @@ func (w *writing) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case !w.holding():
 		return reconcile.Result{RequeueAfter: w.plan.failed(i, time.Now())}, nil
 	}
-	api, cancel := context.WithTimeout(ctx, apiTimeout)
+	api, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	after, err := w.api.write(api, *j, time.Now())
 	w.writes.Count(ctx, string(w.kind), err)
@@ -217,7 +217,7 @@ func (w *writing) Reconcile(ctx context.Context, request reconcile.Request) (rec
 
 // reread brings an object to the cache as it is now: the watch may be behind.
 func (w *writing) reread(ctx context.Context, i id) {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	have, known := w.plan.cache.get(i)
 	now, err := w.api.read(ctx, i)

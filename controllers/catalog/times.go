@@ -23,8 +23,6 @@ const (
 	retryAfter  = time.Second
 	retryAtMost = 5 * time.Minute
 	readyRetry  = 5 * time.Second
-	// apiTimeout bounds one read or write.
-	apiTimeout = 10 * time.Second
 	// clockSkew is the furthest that the time in an Offer may be in the future. Beyond it, the Offer
 	// was changed.
 	clockSkew = time.Minute

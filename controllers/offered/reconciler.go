@@ -72,7 +72,7 @@ func (r *Record) write(ctx context.Context, wanted wanted) error {
 	if changed, err := recorded.encode(object); err != nil || !changed {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	if err := r.writer.Update(ctx, object); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (r *Record) write(ctx context.Context, wanted wanted) error {
 // create creates an empty record, unless it exists. It uses apply, because RBAC can restrict apply
 // to a name, but not a create request.
 func (r *Record) create(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	empty := corev1apply.ConfigMap(r.key.Name, r.key.Namespace)
 	if err := r.writer.Apply(ctx, empty, client.FieldOwner(kube.FieldManager)); err != nil {

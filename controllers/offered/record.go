@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -39,8 +40,6 @@ const (
 	// conflictAfter is the wait after a conflict, retryAfter that after a failed read.
 	conflictAfter = 500 * time.Millisecond
 	retryAfter    = 5 * time.Second
-	// apiTimeout bounds one read or write.
-	apiTimeout = 10 * time.Second
 )
 
 // +kubebuilder:rbac:roleName=proffer-grants,namespace=proffer-system,groups="",resources=configmaps,resourceNames=proffer-offered,verbs=get;create;update;patch
@@ -108,7 +107,7 @@ func (r *Record) Start(ctx context.Context) error {
 
 // get returns the ConfigMap and what it records.
 func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, content, error) {
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	var object corev1.ConfigMap
 	if err := r.reader.Get(ctx, r.key, &object); err != nil {

@@ -39,8 +39,6 @@ const (
 	// retryAfter is the wait for a write that has to wait, and readyRetry that for a CRD.
 	retryAfter = time.Second
 	readyRetry = 5 * time.Second
-	// apiTimeout bounds one write, and one read of all pods.
-	apiTimeout = 10 * time.Second
 	// qps bounds the writes of NamespaceOffloadings in a second.
 	qps = 20
 )
@@ -188,7 +186,7 @@ func (r *reconciler) readPods(ctx context.Context, now time.Time, age time.Durat
 		return false, nil
 	}
 	r.podsRead = now
-	ctx, cancel := context.WithTimeout(ctx, apiTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	r.pods, err = podsOn(ctx, r.Pods, slices.Sorted(maps.Keys(r.caches.nodes.All())))
 	if err != nil {

@@ -54,7 +54,7 @@ func (r *reconciler) record(ctx context.Context, p *plan, writes *outcome) (reco
 			writes.left = true
 			return recorded
 		}
-		writing, cancel := context.WithTimeout(ctx, apiTimeout)
+		writing, cancel := context.WithTimeout(ctx, kube.APITimeout)
 		after, err := objectClient{r.Client}.writeStatus(writing, o.object, status)
 		cancel()
 		r.writes.Count(ctx, kindStatus, err)
@@ -90,7 +90,7 @@ func (r *reconciler) apply(ctx context.Context, p *plan, recorded map[string]boo
 			writes.left = true
 			return
 		}
-		writing, cancel := context.WithTimeout(ctx, apiTimeout)
+		writing, cancel := context.WithTimeout(ctx, kube.APITimeout)
 		after, err := objectClient{r.Client}.write(writing, next)
 		cancel()
 		r.writes.Count(ctx, kindOffloading, err)

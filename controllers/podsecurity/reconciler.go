@@ -24,13 +24,8 @@ import (
 	"proffer.dev/proffer/internal/kube/restore"
 )
 
-const (
-	// writeTimeout bounds one write.
-	writeTimeout = 10 * time.Second
-
-	// selector leaves out tenant namespaces already on the API server.
-	selector = liqo.RemoteClusterIDLabel + ",!" + liqo.TenantNamespaceLabel
-)
+// selector leaves out tenant namespaces already on the API server.
+const selector = liqo.RemoteClusterIDLabel + ",!" + liqo.TenantNamespaceLabel
 
 var namespaceResource = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 
@@ -93,7 +88,7 @@ func (r *reconciler) set(ctx context.Context, u *unstructured.Unstructured) erro
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	_, err = r.client.Resource(namespaceResource).Patch(ctx, u.GetName(), types.MergePatchType, body,
 		metav1.PatchOptions{FieldManager: kube.FieldManager})

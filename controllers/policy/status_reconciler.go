@@ -46,8 +46,6 @@ const (
 	dryRunLook  = 10 * time.Second
 	dryRunPause = 10
 	dryRunGap   = time.Millisecond
-	// statusTimeout bounds one write.
-	statusTimeout = 10 * time.Second
 )
 
 // StatusReconciler writes the statuses of policies. It is work for the leader: two writers would undo each
@@ -337,7 +335,7 @@ func (r *StatusReconciler) write(
 }
 
 func (r *StatusReconciler) send(ctx context.Context, object *v1alpha1.ResourcePolicy) error {
-	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	content := contentOf(object)
 	err := r.client.Status().Update(ctx, object)

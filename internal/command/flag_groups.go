@@ -6,7 +6,8 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/controllers/catalog"
+	"proffer.dev/proffer/internal/resourcereader"
 )
 
 // flagGroup is one section of the help.
@@ -95,10 +96,10 @@ func (o *commandOptions) sliceFlags() *pflag.FlagSet {
 	fs.BoolVar(&o.publishOffers, "publish-offers", false,
 		"Publish to each consumer what it could be granted now, as Offers in its tenant namespace; "+
 			"see the component catalog.")
-	fs.IntVar(&o.offersQPS, "publish-offers-qps", operator.DefaultOffersQPS,
+	fs.IntVar(&o.offersQPS, "publish-offers-qps", catalog.DefaultQPS,
 		"The most `writes` of Offers in a second; "+
 			"a change arrives within 10 s and one more second for each this many Offers.")
-	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{operator.DefaultOffersSubject},
+	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{catalog.DefaultSubject},
 		"Who may read the Offers of a consumer, as a `subject` User:NAME or Group:NAME "+
 			"in which {clusterID} stands for the consumer; repeat it for more subjects.")
 	fs.BoolVar(&o.orchestrate, "orchestrate", false,
@@ -158,13 +159,13 @@ func logFlags(others *flag.FlagSet) *pflag.FlagSet {
 }
 
 // form is the value of --grpc-form.
-type form operator.Form
+type form resourcereader.Form
 
-func (f *form) String() string { return operator.Form(*f).String() }
+func (f *form) String() string { return resourcereader.Form(*f).String() }
 func (f *form) Type() string   { return "form" }
 
 func (f *form) Set(text string) error {
-	parsed, err := operator.ParseForm(text)
+	parsed, err := resourcereader.ParseForm(text)
 	*f = form(parsed)
 	return err
 }

@@ -12,8 +12,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/controllers/catalog"
+	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/resourcereader"
 )
 
 const (
@@ -35,17 +38,17 @@ type commandOptions struct {
 
 	metrics, probes, pprof string
 	leaderElect            bool
-	election               operator.LeaderElection
+	election               kube.LeaderElection
 	batchPeriod, nodeGrace period
 	servedClasses          string
 	otherClasses           []string
 	placements             string
 	podSecurity            string
-	podSecurityLevel       operator.PodSecurityLevel
+	podSecurityLevel       podsecurity.Level
 	publishOffers          bool
 	offersQPS              int
 	offersSubjects         []string
-	offersTo               []operator.OffersSubject
+	offersTo               []catalog.Subject
 	catalog                operator.Catalog
 	orchestrate            bool
 	legacyToggle           bool
@@ -54,9 +57,9 @@ type commandOptions struct {
 	grpc      string
 	form      form
 	flat      string
-	tls       operator.TLS
+	tls       resourcereader.TLS
 	zap       zap.Options
-	endpoints []operator.Endpoint
+	endpoints []resourcereader.Endpoint
 }
 
 func defaultOptions() commandOptions {
@@ -171,7 +174,7 @@ func (o *commandOptions) check() error {
 	}
 	if o.podSecurity != "" {
 		var err error
-		if o.podSecurityLevel, err = operator.ParsePodSecurityLevel(o.podSecurity); err != nil {
+		if o.podSecurityLevel, err = podsecurity.ParseLevel(o.podSecurity); err != nil {
 			return fmt.Errorf("--offloaded-pod-security=%w", err)
 		}
 	}
@@ -188,20 +191,20 @@ func (o *commandOptions) check() error {
 }
 
 func (o *commandOptions) checkOffers() error {
-	defaultSubjects := slices.Equal(o.offersSubjects, []string{operator.DefaultOffersSubject})
-	if !o.publishOffers && (o.offersQPS != operator.DefaultOffersQPS || !defaultSubjects) {
+	defaultSubjects := slices.Equal(o.offersSubjects, []string{catalog.DefaultSubject})
+	if !o.publishOffers && (o.offersQPS != catalog.DefaultQPS || !defaultSubjects) {
 		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers: " +
 			"write --publish-offers too, or leave them out")
 	}
-	if o.offersQPS < 1 || o.offersQPS > operator.MaxOffersQPS {
+	if o.offersQPS < 1 || o.offersQPS > catalog.MaxQPS {
 		return fmt.Errorf("--publish-offers-qps=%d is not a rate: write a number from 1 to %d",
-			o.offersQPS, operator.MaxOffersQPS)
+			o.offersQPS, catalog.MaxQPS)
 	}
-	if n := len(o.offersSubjects); n < 1 || n > operator.MaxOffersSubjects {
-		return fmt.Errorf("--offers-subject is written %d times: write it 1 to %d times", n, operator.MaxOffersSubjects)
+	if n := len(o.offersSubjects); n < 1 || n > catalog.MaxSubjects {
+		return fmt.Errorf("--offers-subject is written %d times: write it 1 to %d times", n, catalog.MaxSubjects)
 	}
 	for i, text := range o.offersSubjects {
-		subject, err := operator.ParseOffersSubject(text)
+		subject, err := catalog.ParseSubject(text)
 		if err != nil {
 			return fmt.Errorf("--offers-subject=%q: %w", kube.Shorten(text, kube.MaxShown), err)
 		}
@@ -257,12 +260,12 @@ func (o *commandOptions) checkCatalog() error {
 }
 
 func (o *commandOptions) checkGRPC() error {
-	o.endpoints = []operator.Endpoint{{Address: o.grpc, Form: operator.Form(o.form)}}
+	o.endpoints = []resourcereader.Endpoint{{Address: o.grpc, Form: resourcereader.Form(o.form)}}
 	if o.flat != "" {
-		if o.form == form(operator.Flat) {
+		if o.form == form(resourcereader.Flat) {
 			return errors.New("--grpc-form=flat and --grpc-flat-bind-address serve the flat form twice: leave one of them out")
 		}
-		o.endpoints = append(o.endpoints, operator.Endpoint{Address: o.flat, Form: operator.Flat})
+		o.endpoints = append(o.endpoints, resourcereader.Endpoint{Address: o.flat, Form: resourcereader.Flat})
 	}
 	switch cert, key, ca := o.tls.CertFile != "", o.tls.KeyFile != "", o.tls.ClientCAFile != ""; {
 	case cert && !key:

@@ -1,12 +1,17 @@
 package kube
 
 import (
+	"time"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
 // FieldManager is the manager of the fields that the operator writes.
 const FieldManager = "proffer"
+
+// APITimeout bounds one read or write of the API server.
+const APITimeout = 10 * time.Second
 
 // Key returns namespace/name, which identifies an object within its kind, or just the name.
 func Key(u *unstructured.Unstructured) string {

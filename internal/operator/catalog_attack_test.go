@@ -35,7 +35,7 @@ func TestWhatAKilledOperatorLeftIsCorrectedAlsoByTwoAtOnce(t *testing.T) {
 	newTenant(t, "liqo-tenant-rome", "rome")
 	oslo, bern := newTenant(t, "liqo-tenant-oslo", "oslo"), newTenant(t, "liqo-tenant-bern", "bern")
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), inClass("gold")))
-	first := launchOperator(t, config, publishing(t, DefaultOffersQPS))
+	first := launchOperator(t, config, publishing(t, catalog.DefaultQPS))
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4", "liqo-tenant-oslo/gold": "4", "liqo-tenant-bern/gold": "4"})
 	awaitBindings(t, "liqo-tenant-bern", "liqo-tenant-oslo", "liqo-tenant-rome")
 	first.stop()
@@ -49,7 +49,7 @@ func TestWhatAKilledOperatorLeftIsCorrectedAlsoByTwoAtOnce(t *testing.T) {
 	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}}
 	test.Must(t, api.Update(t.Context(), &binding))
 	for range 2 {
-		launchOperator(t, config, publishing(t, DefaultOffersQPS))
+		launchOperator(t, config, publishing(t, catalog.DefaultQPS))
 	}
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4"})
 	awaitBindings(t, "liqo-tenant-rome")

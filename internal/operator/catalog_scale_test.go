@@ -91,7 +91,7 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	config.QPS = -1
 	writing, err := dynamic.NewForConfig(config)
 	test.Must(t, err)
-	subject, err := ParseOffersSubject(DefaultOffersSubject)
+	subject, err := catalog.ParseSubject(catalog.DefaultSubject)
 	test.Must(t, err)
 	w := catalog.NewWriter(catalog.Config{
 		Client: writing, Table: b.table, Largest: b.ledger.Largest, Subjects: []catalog.Subject{subject}, QPS: scaleQPS,

@@ -33,11 +33,11 @@ import (
 func publishing(t *testing.T, qps int, templates ...string) func(*parts) {
 	t.Helper()
 	if len(templates) == 0 {
-		templates = []string{DefaultOffersSubject}
+		templates = []string{catalog.DefaultSubject}
 	}
 	p := &PublishOffers{QPS: qps}
 	for _, template := range templates {
-		subject, err := ParseOffersSubject(template)
+		subject, err := catalog.ParseSubject(template)
 		test.Must(t, err)
 		p.Subjects = append(p.Subjects, subject)
 	}
@@ -217,7 +217,7 @@ func TestEachConsumerReadsItsOffersAndNothingElse(t *testing.T) {
 	rome, oslo := newTenant(t, "liqo-tenant-rome", "rome"), newTenant(t, "liqo-tenant-oslo", "oslo")
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4", "memory", "8Gi", "pods", "10"), inClass("gold")))
 	hidden := kubetest.Create(t, kubetest.Policy("silver", kubetest.Fixed("cpu", "2", "memory", "8Gi", "pods", "10"), inClass("silver"), kubetest.ForIDs("rome")))
-	launchOperator(t, config, publishing(t, DefaultOffersQPS, DefaultOffersSubject, "Group:iam:{clusterID}"))
+	launchOperator(t, config, publishing(t, catalog.DefaultQPS, catalog.DefaultSubject, "Group:iam:{clusterID}"))
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4", "liqo-tenant-rome/silver": "2", "liqo-tenant-oslo/gold": "4"})
 	awaitBindings(t, "liqo-tenant-oslo", "liqo-tenant-rome")
 
@@ -317,7 +317,7 @@ func TestWhatIsNotOursIsReportedAndKept(t *testing.T) {
 	}
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), inClass("gold")))
 	kubetest.Create(t, kubetest.Policy("silver", kubetest.Fixed("cpu", "2"), inClass("silver")))
-	launchOperator(t, config, publishing(t, DefaultOffersQPS))
+	launchOperator(t, config, publishing(t, catalog.DefaultQPS))
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "0", "liqo-tenant-rome/silver": "2"})
 	test.Eventually(t, func() string {
 		var events eventsv1.EventList
@@ -351,7 +351,7 @@ func TestChangesOfOthersAreUndoneAndTheRateIsKept(t *testing.T) {
 	config, api := installCatalog(t), rbac(t)
 	newTenant(t, "liqo-tenant-rome", "rome")
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), inClass("gold")))
-	launchOperator(t, config, publishing(t, DefaultOffersQPS))
+	launchOperator(t, config, publishing(t, catalog.DefaultQPS))
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4"})
 	awaitBindings(t, "liqo-tenant-rome")
 	stray := &v1alpha1.Offer{
@@ -401,7 +401,7 @@ func TestTenantsOfStrangersPublishNothing(t *testing.T) {
 	kubetest.Remove(t, stranger)
 	newTenantIn(t, "of-a-stranger", "other", "rome")
 	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), inClass("gold")))
-	launchOperator(t, config, publishing(t, DefaultOffersQPS))
+	launchOperator(t, config, publishing(t, catalog.DefaultQPS))
 	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4"})
 	awaitBindings(t, "liqo-tenant-rome")
 	api := rbac(t)
@@ -433,7 +433,7 @@ func TestTheCRDIsPickedUpLaterWithoutARestart(t *testing.T) {
 		}
 		return ""
 	})
-	o := launchOperator(t, config, publishing(t, DefaultOffersQPS))
+	o := launchOperator(t, config, publishing(t, catalog.DefaultQPS))
 	<-o.table.Ready()
 	test.Must(t, kubetest.API(t).Create(t.Context(), crd))
 	test.Eventually(t, func() string {

@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -35,7 +36,7 @@ func Observe(ctx context.Context, config *rest.Config, namespace string) (*table
 	ledger, offers := capacity.NewLedger(), table.New()
 	if err := setup(mgr, parts{
 		ledger: ledger, nodeGrace: DefaultNodeGrace, table: offers, debouncer: debounce.New(DefaultBatchPeriod),
-		election: &LeaderElection{Namespace: namespace}, observer: true,
+		election: &kube.LeaderElection{Namespace: namespace}, observer: true,
 	}); err != nil {
 		return nil, nil, err
 	}

@@ -30,46 +30,6 @@ import (
 	"proffer.dev/proffer/internal/web"
 )
 
-type (
-	// LeaderElection configures how replicas agree on the one that writes.
-	LeaderElection = kube.LeaderElection
-	// Endpoint is an address at which one form of Liqo's protocol is served over gRPC.
-	Endpoint = resourcereader.Endpoint
-	// Form is one of the forms of Liqo's protocol.
-	Form = resourcereader.Form
-	// TLS names the files of the gRPC server's identity.
-	TLS = resourcereader.TLS
-	// OffersSubject is a template of those who may read the Offers of a consumer.
-	OffersSubject = catalog.Subject
-	// PodSecurityLevel is a level of Kubernetes' pod security.
-	PodSecurityLevel = podsecurity.Level
-)
-
-// The forms of Liqo's protocol.
-const (
-	Pools = resourcereader.Pools
-	Flat  = resourcereader.Flat
-)
-
-// ParseForm returns the form of this name: pools or flat. Its error says what to write.
-func ParseForm(name string) (Form, error) { return resourcereader.ParseForm(name) }
-
-// ParsePodSecurityLevel reads baseline or restricted. Its error says what to write.
-func ParsePodSecurityLevel(text string) (PodSecurityLevel, error) {
-	return podsecurity.ParseLevel(text)
-}
-
-// ParseOffersSubject reads a template such as User:{clusterID}. Its error says what to write.
-func ParseOffersSubject(text string) (OffersSubject, error) { return catalog.ParseSubject(text) }
-
-// The defaults and the bounds of PublishOffers.
-const (
-	DefaultOffersSubject = catalog.DefaultSubject
-	MaxOffersSubjects    = catalog.MaxSubjects
-	DefaultOffersQPS     = catalog.DefaultQPS
-	MaxOffersQPS         = catalog.MaxQPS
-)
-
 // The defaults of --batch-period and --node-grace-period. Restarts of a kubelet, a device plugin or a
 // labeller take less than a minute, and Kubernetes keeps pods for 5 minutes on a node that is not Ready.
 const (
@@ -82,8 +42,8 @@ type Options struct {
 	// Version is shown in a metric and a log line.
 	Version string
 	// Endpoints are the gRPC listen addresses; at least one is required.
-	Endpoints []Endpoint
-	TLS       TLS
+	Endpoints []resourcereader.Endpoint
+	TLS       resourcereader.TLS
 	// MetricsAddress, ProbeAddress and PprofAddress are the HTTP listen addresses. "0" or
 	// an empty address disables a listener.
 	MetricsAddress, ProbeAddress, PprofAddress string
@@ -93,7 +53,7 @@ type Options struct {
 	// label or all of a resource. 0 disables it.
 	NodeGrace time.Duration
 	// LeaderElection is nil for a single replica without leader election.
-	LeaderElection *LeaderElection
+	LeaderElection *kube.LeaderElection
 	// ServedClasses is the name of an AdmissionParams, in the namespace of the Lease, in which the
 	// operator lists the classes that policies offer, and OtherClasses. Empty keeps no list.
 	ServedClasses string
@@ -104,7 +64,7 @@ type Options struct {
 	Placements string
 	// OffloadedPodSecurity is the pod-security level of the namespaces that Liqo creates for consumers.
 	// Empty leaves them as they are.
-	OffloadedPodSecurity PodSecurityLevel
+	OffloadedPodSecurity podsecurity.Level
 	// PublishOffers is nil if the catalog is not published to consumers.
 	PublishOffers *PublishOffers
 	// OrchestrateAs is the ID of this cluster in Liqo. Empty puts no Orchestration into force.
@@ -121,7 +81,7 @@ type Options struct {
 // namespaces.
 type PublishOffers struct {
 	// Subjects may read the Offers of a consumer.
-	Subjects []OffersSubject
+	Subjects []catalog.Subject
 	// QPS bounds the writes in a second. It is positive.
 	QPS int
 }

@@ -71,7 +71,7 @@ func cacheOptions(namespace string) cache.Options {
 
 // namespaceOf returns the namespace of the Grants: the Lease's or, without leader election, the Pod's.
 // Outside of a Pod it is default.
-func namespaceOf(election *LeaderElection) string {
+func namespaceOf(election *kube.LeaderElection) string {
 	namespace, err := kube.LeaseNamespace(election)
 	if err != nil {
 		return metav1.NamespaceDefault
@@ -89,7 +89,7 @@ type parts struct {
 	// debouncer schedules evaluations.
 	debouncer *debounce.Debouncer
 	// election is nil without leader election.
-	election *LeaderElection
+	election *kube.LeaderElection
 	// observer is set for a process that never leads, and so writes nothing.
 	observer bool
 	// servedClasses is the name of an AdmissionParams, or empty. otherClasses are listed there too.

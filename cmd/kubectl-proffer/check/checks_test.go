@@ -24,7 +24,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/internal/kube/liqo"
-	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/resourcereader"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 )
@@ -215,7 +215,7 @@ func service(with ...func(*corev1.Service)) *corev1.Service {
 
 func TestThePortsOfTheServiceLeadToTheForms(t *testing.T) {
 	const host = "proffer.proffer-system.svc"
-	pools, flat := address{host, 7001, operator.Pools}, address{host, 6002, operator.Flat}
+	pools, flat := address{host, 7001, resourcereader.Pools}, address{host, 6002, resourcereader.Flat}
 	cases := map[string]struct {
 		deployment *appsv1.Deployment
 		service    known[*corev1.Service]
@@ -224,7 +224,7 @@ func TestThePortsOfTheServiceLeadToTheForms(t *testing.T) {
 	}{
 		"pools":           {deployment(), there(service()), is{OK, []string{host + ":7001 serves pools, for Liqo v0.9 and v0.10."}}, []address{pools}},
 		"both forms":      {deployment(args("--grpc-flat-bind-address=:6002")), there(service()), is{OK, []string{"; " + host + ":6002 serves flat, for Liqo v0.6 to v0.8."}}, []address{pools, flat}},
-		"flat":            {deployment(args("--grpc-form=flat")), there(service()), is{OK, []string{"7001 serves flat"}}, []address{{host, 7001, operator.Flat}}},
+		"flat":            {deployment(args("--grpc-form=flat")), there(service()), is{OK, []string{"7001 serves flat"}}, []address{{host, 7001, resourcereader.Flat}}},
 		"flat is off":     {deployment(args("--grpc-flat-bind-address=0")), there(service()), is{OK, nil}, []address{pools}},
 		"no Service":      {deployment(), failing[*corev1.Service](errNotFound), is{Wrong, []string{"no Service proffer"}}, nil},
 		"no right":        {deployment(), failing[*corev1.Service](errForbidden), is{Skipped, []string{"get services"}}, nil},
@@ -263,7 +263,7 @@ func controllerManager(version string, args ...string) known[*appsv1.Deployment]
 
 func TestLiqoHasToReadFromTheOperatorInItsForm(t *testing.T) {
 	const host, flag = "proffer.proffer-system.svc", "--resource-plugin-address="
-	pools, both := []address{{host, 6001, operator.Pools}}, []address{{host, 6001, operator.Pools}, {host, 6002, operator.Flat}}
+	pools, both := []address{{host, 6001, resourcereader.Pools}}, []address{{host, 6001, resourcereader.Pools}, {host, 6002, resourcereader.Flat}}
 	cases := map[string]struct {
 		apis known[liqoAPIs]
 		liqo known[*appsv1.Deployment]
@@ -284,7 +284,7 @@ func TestLiqoHasToReadFromTheOperatorInItsForm(t *testing.T) {
 		"no address":              {v0(), controllerManager("v0.8.3"), both, false, is{Warning, []string{"no --resource-plugin-address", host + ":6002"}}},
 		"the wrong form":          {v0(), controllerManager("v0.8.3", flag+host+":6001"), both, false, is{Wrong, []string{"understands only flat", "resourcePluginAddress", host + ":6002"}}},
 		"a form not served":       {v0(), controllerManager("v0.8.3", flag+host+":6001"), pools, false, is{Wrong, []string{"component flat"}}},
-		"flat for pools":          {v0(), controllerManager("v0.10.3", flag+host+":6001"), []address{{host, 6001, operator.Flat}}, false, is{Wrong, []string{"--grpc-form=flat"}}},
+		"flat for pools":          {v0(), controllerManager("v0.10.3", flag+host+":6001"), []address{{host, 6001, resourcereader.Flat}}, false, is{Wrong, []string{"--grpc-form=flat"}}},
 		"TLS":                     {v0(), controllerManager("v0.10.3", flag+host+":6001"), pools, true, is{Wrong, []string{"TLS"}}},
 		"an unknown version":      {v0(), controllerManager("latest", flag+host+":6001"), pools, false, is{Warning, []string{"names no version", "pools is for Liqo v0.9 and v0.10"}}},
 		"Liqo v1 alone":           {v1(), failing[*appsv1.Deployment](errNotFound), pools, false, is{OK, []string{"Not needed"}}},

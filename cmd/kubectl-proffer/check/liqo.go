@@ -10,7 +10,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 
-	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/resourcereader"
 )
 
 const (
@@ -82,14 +82,14 @@ func findLiqo(apis known[liqoAPIs]) Finding {
 type address struct {
 	host string
 	port int32
-	form operator.Form
+	form resourcereader.Form
 }
 
 func (a address) String() string { return fmt.Sprintf("%s:%d", a.host, a.port) }
 
 // versionsOf names the versions of Liqo that read a form.
-func versionsOf(f operator.Form) string {
-	if f == operator.Flat {
+func versionsOf(f resourcereader.Form) string {
+	if f == resourcereader.Flat {
 		return "Liqo v0.6 to v0.8"
 	}
 	return "Liqo v0.9 and v0.10"
@@ -139,7 +139,7 @@ var (
 func (m liqoManager) afterV0() bool { return liqoAfter.MatchString(m.container.Image) }
 
 // form returns the form that this version of Liqo reads, by the tag of its image.
-func (m liqoManager) form() (form operator.Form, version string, ok bool) {
+func (m liqoManager) form() (form resourcereader.Form, version string, ok bool) {
 	match := liqoV0.FindStringSubmatch(m.container.Image)
 	if match == nil {
 		return 0, "", false
@@ -150,9 +150,9 @@ func (m liqoManager) form() (form operator.Form, version string, ok bool) {
 	}
 	version = "v0." + match[1]
 	if minor < firstWithPools {
-		return operator.Flat, version, true
+		return resourcereader.Flat, version, true
 	}
-	return operator.Pools, version, true
+	return resourcereader.Pools, version, true
 }
 
 // findLiqoAddress reports whether Liqo v0 reads from the operator, in the form that it understands.
@@ -220,11 +220,11 @@ func findLiqoAddress(
 }
 
 // formHelp says how to get offers in a form.
-func formHelp(form operator.Form, right address, set string) string {
+func formHelp(form resourcereader.Form, right address, set string) string {
 	if right.form == form {
 		return set
 	}
-	if form == operator.Flat {
+	if form == resourcereader.Flat {
 		return "Add the component flat, and then set Liqo's address to its port 6002."
 	}
 	return "Remove --grpc-form=flat from the arguments of the operator."

@@ -14,6 +14,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/resourcereader"
 )
 
 const (
@@ -60,7 +61,7 @@ func flagsOf(d *appsv1.Deployment) (flags, error) {
 	all.BoolVar(&f.leaderElect, "leader-elect", false, "")
 	all.StringVar(&f.leaseNamespace, "leader-election-namespace", d.Namespace, "")
 	all.StringVar(&f.grpc, "grpc-bind-address", ":6001", "")
-	all.StringVar(&f.form, "grpc-form", operator.Pools.String(), "")
+	all.StringVar(&f.form, "grpc-form", resourcereader.Pools.String(), "")
 	all.StringVar(&f.flat, "grpc-flat-bind-address", "", "")
 	all.StringVar(&certificate, "grpc-tls-cert", "", "")
 	all.StringVar(&f.probes, "health-probe-bind-address", ":8081", "")

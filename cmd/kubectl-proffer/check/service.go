@@ -8,7 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
-	"proffer.dev/proffer/internal/operator"
+	"proffer.dev/proffer/internal/resourcereader"
 )
 
 const (
@@ -62,14 +62,14 @@ func findAddress(
 }
 
 // listening yields each form with the address where it is served.
-func listening(f flags) func(func(operator.Form, string) bool) {
-	return func(yield func(operator.Form, string) bool) {
-		form, err := operator.ParseForm(f.form)
+func listening(f flags) func(func(resourcereader.Form, string) bool) {
+	return func(yield func(resourcereader.Form, string) bool) {
+		form, err := resourcereader.ParseForm(f.form)
 		if err == nil && !yield(form, f.grpc) {
 			return
 		}
 		if f.flat != "" && f.flat != "0" {
-			yield(operator.Flat, f.flat)
+			yield(resourcereader.Flat, f.flat)
 		}
 	}
 }

@@ -26,11 +26,6 @@ import (
 	"proffer.dev/proffer/internal/kube/restore"
 )
 
-const (
-	// writeTimeout bounds one write.
-	writeTimeout = 10 * time.Second
-)
-
 // Object is the object to keep. Its data is a map of texts.
 type Object struct {
 	Client   dynamic.Interface
@@ -91,7 +86,7 @@ func (o *Object) Amend(
 	if wait := o.Pacer.Wait(key, content, time.Now()); wait > 0 {
 		return nil, reconcile.Result{RequeueAfter: wait}, nil
 	}
-	writing, cancel := context.WithTimeout(ctx, writeTimeout)
+	writing, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	manager := ""
 	if before == nil {
