@@ -41,7 +41,7 @@ func publishing(t *testing.T, qps int, templates ...string) func(*parts) {
 		test.Must(t, err)
 		p.Subjects = append(p.Subjects, subject)
 	}
-	return func(o *parts) { o.publish = p }
+	return func(o *parts) { o.PublishOffers = p }
 }
 
 // rbac returns a client that knows the kinds of RBAC and of Events.

@@ -31,7 +31,7 @@ func newServedList(t *testing.T) (list *v1alpha1.AdmissionParams, with func(*par
 	election := longLease(t)
 	list = kubetest.Create(t,
 		&v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "served"}})
-	return list, func(o *parts) { o.election, o.servedClasses = election, list.Name }
+	return list, func(o *parts) { o.LeaderElection, o.ServedClasses = election, list.Name }
 }
 
 // awaitList waits until the list has exactly these entries.
@@ -77,7 +77,7 @@ func TestTheListFollowsThePolicies(t *testing.T) {
 func TestTheListHasTheClassesOfOthersWithoutAPolicy(t *testing.T) {
 	list, listing := newServedList(t)
 	kubetest.Remove(t, list) // The operator creates it.
-	startOperator(t, listing, func(o *parts) { o.otherClasses = []string{"default"} })
+	startOperator(t, listing, func(o *parts) { o.OtherClasses = []string{"default"} })
 	awaitList(t, list, map[string]string{"default": servedByProffer})
 }
 
@@ -118,7 +118,7 @@ func TestWithoutANamespaceThereIsNoList(t *testing.T) {
 	test.Must(t, err)
 	debouncer := debounce.New(0)
 	err = setup(mgr,
-		parts{ledger: capacity.NewLedger(), table: table.New(), debouncer: debouncer, servedClasses: "served"})
+		parts{Options: Options{ServedClasses: "served"}, ledger: capacity.NewLedger(), table: table.New(), debouncer: debouncer})
 	if err == nil || !strings.Contains(err.Error(), "write --leader-elect and --leader-election-namespace=NAMESPACE") {
 		t.Errorf("got %v", err)
 	}

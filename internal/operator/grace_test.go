@@ -14,7 +14,7 @@ import (
 	"proffer.dev/proffer/test/nodestest"
 )
 
-func withGrace(grace time.Duration) func(*parts) { return func(p *parts) { p.nodeGrace = grace } }
+func withGrace(grace time.Duration) func(*parts) { return func(p *parts) { p.NodeGrace = grace } }
 
 // A kubelet, a device plugin and a labeller restart. Nothing is taken back before the grace ends, also
 // not by Evict and after a restart of the operator.

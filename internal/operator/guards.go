@@ -12,26 +12,26 @@ import (
 // ofGuards returns the writers that are switched on. The first answers of slices wait for the list of
 // placements, which wakes the engine.
 func (h *house) ofGuards() (r room, err error) {
-	if h.servedClasses != "" || h.placements != "" {
-		namespace, err := kube.LeaseNamespace(h.election)
+	if h.ServedClasses != "" || h.Placements != "" {
+		namespace, err := kube.LeaseNamespace(h.LeaderElection)
 		if err != nil {
 			return r, err
 		}
-		if h.servedClasses != "" {
-			list := classlist.NewReconciler(h.liqo, types.NamespacedName{Namespace: namespace, Name: h.servedClasses}, h.table,
-				h.otherClasses, h.restores, h.log.WithName("classes"))
+		if h.ServedClasses != "" {
+			list := classlist.NewReconciler(h.liqo, types.NamespacedName{Namespace: namespace, Name: h.ServedClasses}, h.table,
+				h.OtherClasses, h.restores, h.log.WithName("classes"))
 			r.leading, r.published = append(r.leading, list), append(r.published, onSnapshot(list.Wake))
 		}
-		if h.placements != "" {
-			list := placement.NewReconciler(h.liqo, types.NamespacedName{Namespace: namespace, Name: h.placements}, h.table,
+		if h.Placements != "" {
+			list := placement.NewReconciler(h.liqo, types.NamespacedName{Namespace: namespace, Name: h.Placements}, h.table,
 				h.wake, h.restores, h.log.WithName("placements"))
 			h.answers.AwaitPlacement(list)
 			r.leading, r.collectors = append(r.leading, list), append(r.collectors, list)
 			r.published = append(r.published, onSnapshot(list.Wake))
 		}
 	}
-	if h.podSecurity != "" {
-		levels := podsecurity.NewController(h.liqo, h.podSecurity, h.restores, h.log.WithName("podsecurity"))
+	if h.OffloadedPodSecurity != "" {
+		levels := podsecurity.NewController(h.liqo, h.OffloadedPodSecurity, h.restores, h.log.WithName("podsecurity"))
 		r.leading = append(r.leading, levels)
 	}
 	return r, nil

@@ -32,7 +32,7 @@ func longLease(t *testing.T) *kube.LeaderElection {
 }
 
 func withElection(election *kube.LeaderElection) func(*parts) {
-	return func(o *parts) { o.election = election }
+	return func(o *parts) { o.LeaderElection = election }
 }
 
 func resourceVersion(t *testing.T, policy string) string {

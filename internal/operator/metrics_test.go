@@ -142,7 +142,7 @@ func TestMetricsPassTheLinterBeforeTheFirstSnapshot(t *testing.T) {
 
 func TestEachControllerHasTheMetricsOfControllerRuntime(t *testing.T) {
 	startOperator(t, withElection(longLease(t)), func(o *parts) {
-		o.servedClasses, o.placements, o.podSecurity = "classes", "placements", podsecurity.Level("baseline")
+		o.ServedClasses, o.Placements, o.OffloadedPodSecurity = "classes", "placements", podsecurity.Level("baseline")
 	})
 	want := []string{"classlist", "placement", "podsecurity", "resourcepolicy", "resourcepolicy-status"}
 	test.Eventually(t, func() string {

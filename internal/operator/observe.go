@@ -35,8 +35,8 @@ func Observe(ctx context.Context, config *rest.Config, namespace string) (*table
 	}
 	ledger, offers := capacity.NewLedger(), table.New()
 	if err := setup(mgr, parts{
-		ledger: ledger, nodeGrace: DefaultNodeGrace, table: offers, debouncer: debounce.New(DefaultBatchPeriod),
-		election: &kube.LeaderElection{Namespace: namespace}, observer: true,
+		Options: Options{NodeGrace: DefaultNodeGrace, LeaderElection: &kube.LeaderElection{Namespace: namespace}},
+		ledger:  ledger, table: offers, debouncer: debounce.New(DefaultBatchPeriod), observer: true,
 	}); err != nil {
 		return nil, nil, err
 	}

@@ -60,7 +60,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *op
 	}
 	mgr, err := ctrl.NewManager(rest.CopyConfig(config), ctrl.Options{
 		Scheme:  NewScheme(),
-		Cache:   cacheOptions(namespaceOf(options.election)), // As in run.
+		Cache:   cacheOptions(namespaceOf(options.LeaderElection)), // As in run.
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
 	test.Must(t, err)
@@ -75,7 +75,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *op
 	o.stop = sync.OnceFunc(func() { cancel(); wg.Wait() })
 	t.Cleanup(func() {
 		o.stop()
-		kubetest.Remove(t, offeredRecord(options.election)) // The next test expects a new cluster.
+		kubetest.Remove(t, offeredRecord(options.LeaderElection)) // The next test expects a new cluster.
 	})
 	return o
 }

@@ -40,7 +40,7 @@ func TestTheOperatorSendsPodsOnWithTheComponent(t *testing.T) {
 		Status:     corev1.NodeStatus{Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionTrue}}},
 	})
 	kubetest.Create(t, &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: "all"}})
-	launchOperator(t, config, func(p *parts) { p.orchestrateAs = "turin" })
+	launchOperator(t, config, func(p *parts) { p.OrchestrateAs = "turin" })
 
 	u := &unstructured.Unstructured{}
 	u.SetAPIVersion("offloading.liqo.io/v1beta1")

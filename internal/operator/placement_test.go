@@ -27,7 +27,7 @@ func newPlacements(t *testing.T) (list *v1alpha1.AdmissionParams, with func(*par
 	t.Helper()
 	election := longLease(t)
 	list = &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: election.Namespace, Name: "placements"}}
-	return list, func(o *parts) { o.election, o.placements = election, list.Name }
+	return list, func(o *parts) { o.LeaderElection, o.Placements = election, list.Name }
 }
 
 // awaitPlacements waits until the operator has written exactly these entries.
@@ -219,7 +219,7 @@ func TestNamespacesOfConsumersAreRaisedToTheLevel(t *testing.T) {
 	tenant := create("tenant", map[string]string{id: "rome", "liqo.io/tenant-namespace": "true"})
 	own := create("own", nil)
 	strict := create("strict", map[string]string{id: "rome", enforce: "restricted"})
-	startOperator(t, withElection(longLease(t)), func(o *parts) { o.podSecurity = podsecurity.Level("baseline") })
+	startOperator(t, withElection(longLease(t)), func(o *parts) { o.OffloadedPodSecurity = podsecurity.Level("baseline") })
 	after := create("after", map[string]string{id: "rome", enforce: "privileged"})
 
 	level := func(namespace *corev1.Namespace) string {

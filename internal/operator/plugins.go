@@ -211,9 +211,9 @@ func (h *house) ofPlugins() (r room, err error) {
 		}
 		r.published, r.collectors = append(r.published, onSnapshot(runner.Wake)), append(r.collectors, runner)
 	}
-	if h.metasync != nil {
+	if h.Plugins.MetaSync != nil {
 		books := metasync.New(metasync.Config{
-			Options: *h.metasync, Table: h.table, Holding: h.tenure.Holds, Log: log.WithName(metasync.Name),
+			Options: *h.Plugins.MetaSync, Table: h.table, Holding: h.tenure.Holds, Log: log.WithName(metasync.Name),
 		})
 		r.leading, r.collectors = append(r.leading, books), append(r.collectors, books)
 		r.published = append(r.published, onSnapshot(books.Wake))

@@ -63,7 +63,7 @@ func TestARivalOfTheLevelOfANamespaceIsRestoredLessAndLessOften(t *testing.T) {
 		GenerateName: "contested-", Labels: map[string]string{"liqo.io/remote-cluster-id": "rome"},
 		Annotations: map[string]string{"liqo.io/managed-by-namespace-map": "liqo-tenant-rome/milan"},
 	}})
-	startOperator(t, withElection(longLease(t)), func(o *parts) { o.metrics, o.podSecurity = metrics, podsecurity.Level("baseline") })
+	startOperator(t, withElection(longLease(t)), func(o *parts) { o.metrics, o.OffloadedPodSecurity = metrics, podsecurity.Level("baseline") })
 	n := rival(t, namespace, func() bool { return namespace.Labels[enforce] == "baseline" },
 		func() { namespace.Labels[enforce] = "privileged" })
 	// Without a delay, it would be restored some 40 times a second.

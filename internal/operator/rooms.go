@@ -65,7 +65,7 @@ type house struct {
 func (h *house) wake() { h.debouncer.Wake() }
 
 func (h *house) ofNodes() (r room, err error) {
-	core, err := nodes.New(h.mgr.GetConfig(), h.ledger, h.nodeGrace, h.wake, h.log.WithName("core"))
+	core, err := nodes.New(h.mgr.GetConfig(), h.ledger, h.NodeGrace, h.wake, h.log.WithName("core"))
 	if err != nil {
 		return r, err
 	}
@@ -128,7 +128,7 @@ func (h *house) ofEngine(all room) room {
 	})
 	return room{
 		everywhere: []manager.Runnable{evaluator},
-		collectors: []prometheus.Collector{h.restores, evaluator, &collector{table: h.table, version: h.version}},
+		collectors: []prometheus.Collector{h.restores, evaluator, &collector{table: h.table, version: h.Version}},
 	}
 }
 
@@ -148,7 +148,7 @@ func (h *house) register(collectors []prometheus.Collector) error {
 // add adds everything that runs to the manager. An observer never leads.
 func (h *house) add(all room) error {
 	if !h.observer {
-		leader, err := kube.NewLeader(h.mgr, LeaderElectionID, h.election, h.tenure, h.log.WithName("leader"), all.leading...)
+		leader, err := kube.NewLeader(h.mgr, LeaderElectionID, h.LeaderElection, h.tenure, h.log.WithName("leader"), all.leading...)
 		if err != nil {
 			return err
 		}

@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/web"
+	"proffer.dev/proffer/internal/web/outside"
 )
 
 // The defaults of --batch-period and --node-grace-period. Restarts of a kubelet, a device plugin or a
@@ -97,17 +98,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 	watches := watchage.New(ctrl.Log.WithName("watches"))
 	config.Wrap(watches.Wrap)
 	debouncer, offers := debounce.New(o.BatchPeriod), table.New()
-	server, err := resourcereader.New(resourcereader.Options{
-		Table: offers, Endpoints: o.Endpoints, TLS: o.TLS, Registerer: metrics.Registry,
-		Logger: ctrl.Log.WithName("grpc"),
-	})
-	if err != nil {
-		return err
-	}
-	if err := server.Listen(ctx); err != nil {
-		return err
-	}
-	strangers, err := o.Catalog.listen(ctx)
+	server, strangers, err := openPorts(ctx, &o, offers)
 	if err != nil {
 		return err
 	}
@@ -129,46 +120,67 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		return nil
 	})
 	group.Go(func() error {
-		ledger := capacity.NewLedger()
-		ready := &readiness{ctx: serving, table: offers}
 		mgr, err := newManager(config, o, watches)
 		if err != nil {
 			return err
 		}
-		state := &stateReader{table: offers, ledger: ledger, version: o.Version}
-		plugins, err := o.Plugins.build(mgr, state)
-		if err != nil {
-			return err
+		p := parts{
+			Options: o, ledger: capacity.NewLedger(), table: offers, debouncer: debouncer, metrics: metrics.Registry,
 		}
-		late := filters.Late{Reconsider: ledger.Reconsider, Wake: debouncer.Wake}
-		chain := o.Plugins.chainOf(plugins, late, ctrl.Log.WithName("filters"))
-		state.chain.Store(chain)
-		pages := web.New(offers, ledger, clusters, chain, o.Version)
-		if err := o.toggling(mgr, clusters, pages); err != nil {
-			return err
+		probes := map[string]healthz.Checker{
+			"offers": (&readiness{ctx: serving, table: offers}).check, "watches": watches.Check,
 		}
-		if err := metrics.Registry.Register(pages); err != nil {
-			return err
-		}
-		probes := map[string]healthz.Checker{"offers": ready.check, "watches": watches.Check}
-		if err := servePorts(serving, mgr, &o, probes, pages.Handlers()); err != nil {
-			return err
-		}
-		if err := o.Catalog.serve(mgr, strangers, pages); err != nil {
-			return err
-		}
-		if err := setup(mgr, parts{
-			ledger: ledger, nodeGrace: o.NodeGrace, table: offers, debouncer: debouncer, election: o.LeaderElection,
-			servedClasses: o.ServedClasses, otherClasses: o.OtherClasses, placements: o.Placements,
-			podSecurity: o.OffloadedPodSecurity, publish: o.PublishOffers, metrics: metrics.Registry,
-			version: o.Version, orchestrateAs: o.OrchestrateAs,
-			chain: chain, reconcilers: plugins.reconcilers, metasync: o.Plugins.MetaSync,
-		}); err != nil {
+		if err := assemble(serving, mgr, p, probes, clusters, strangers); err != nil {
 			return err
 		}
 		return mgr.Start(managing)
 	})
 	return group.Wait()
+}
+
+// openPorts opens the ports of gRPC and of callers from outside. The second server is nil without an address.
+func openPorts(ctx context.Context, o *Options, offers *table.Table) (*resourcereader.Server, *outside.Server, error) {
+	server, err := resourcereader.New(resourcereader.Options{
+		Table: offers, Endpoints: o.Endpoints, TLS: o.TLS, Registerer: metrics.Registry,
+		Logger: ctrl.Log.WithName("grpc"),
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := server.Listen(ctx); err != nil {
+		return nil, nil, err
+	}
+	strangers, err := o.Catalog.listen(ctx)
+	return server, strangers, err
+}
+
+// assemble adds everything to the manager that watches, evaluates, writes, and answers over HTTP.
+func assemble(
+	ctx context.Context, mgr ctrl.Manager, p parts, probes map[string]healthz.Checker, clusters *consumers.Lister,
+	strangers *outside.Server,
+) error {
+	state := &stateReader{table: p.table, ledger: p.ledger, version: p.Version}
+	plugins, err := p.Plugins.build(mgr, state)
+	if err != nil {
+		return err
+	}
+	late := filters.Late{Reconsider: p.ledger.Reconsider, Wake: p.debouncer.Wake}
+	p.chain, p.reconcilers = p.Plugins.chainOf(plugins, late, ctrl.Log.WithName("filters")), plugins.reconcilers
+	state.chain.Store(p.chain)
+	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version)
+	if err := p.toggling(mgr, clusters, pages); err != nil {
+		return err
+	}
+	if err := metrics.Registry.Register(pages); err != nil {
+		return err
+	}
+	if err := servePorts(ctx, mgr, &p.Options, probes, pages.Handlers()); err != nil {
+		return err
+	}
+	if err := p.Catalog.serve(mgr, strangers, pages); err != nil {
+		return err
+	}
+	return setup(mgr, p)
 }
 
 // startGCPercent is the growth of the heap between two collections, in percent, until the process

@@ -16,14 +16,12 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/controllers/offered"
-	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/controllers/slice"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/restore"
-	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/source/peers"
@@ -81,39 +79,22 @@ func namespaceOf(election *kube.LeaderElection) string {
 
 // parts are the arguments of setup, apart from the manager.
 type parts struct {
-	// ledger is kept up to date with nodes and pods, and nodeGrace is the grace of nodes. Snapshots are
-	// published to table.
-	ledger    *capacity.Ledger
-	nodeGrace time.Duration
-	table     *table.Table
+	Options
+	// ledger is kept up to date with nodes and pods. Snapshots are published to table.
+	ledger *capacity.Ledger
+	table  *table.Table
 	// debouncer schedules evaluations.
 	debouncer *debounce.Debouncer
-	// election is nil without leader election.
-	election *kube.LeaderElection
 	// observer is set for a process that never leads, and so writes nothing.
 	observer bool
-	// servedClasses is the name of an AdmissionParams, or empty. otherClasses are listed there too.
-	servedClasses string
-	otherClasses  []string
-	// placements is the name of an AdmissionParams, or empty.
-	placements string
-	// podSecurity is the level of the namespaces of consumers, empty to leave them as they are.
-	podSecurity podsecurity.Level
-	// publish is nil if the catalog is not published to consumers.
-	publish *PublishOffers
-	// orchestrateAs is the ID of this cluster, empty if no Orchestration is put into force.
-	orchestrateAs string
 	// removeAfter is for tests. 0 stands for the default of external sources.
 	removeAfter time.Duration
 	// metrics may be nil.
 	metrics prometheus.Registerer
-	version string
 	// chain is nil without filters in Go.
 	chain *filters.Chain
 	// reconcilers holds the reconcilers in Go.
 	reconcilers map[string]plugin.Reconciler
-	// metasync is nil if no books are kept in a database.
-	metasync *metasync.Options
 }
 
 // setup adds to the manager everything that watches, evaluates and writes. The manager must have
@@ -147,7 +128,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 // newHouse makes what several rooms share.
 func newHouse(mgr ctrl.Manager, p parts) (*house, error) {
 	h := &house{
-		parts: p, mgr: mgr, log: mgr.GetLogger().WithName("controllers"), namespace: namespaceOf(p.election),
+		parts: p, mgr: mgr, log: mgr.GetLogger().WithName("controllers"), namespace: namespaceOf(p.LeaderElection),
 		recorder: mgr.GetEventRecorder(eventSource), restores: restore.New(), tenure: &kube.Tenure{},
 		policies: policy.NewCache(p.chain), clusters: consumers.NewCache(),
 	}

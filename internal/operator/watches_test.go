@@ -72,7 +72,7 @@ func TestTheAgeOfEveryWatchIsReportedWhileItIsOpen(t *testing.T) {
 	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	config.Wrap(requests.wrap)
 	config.Wrap(watches.Wrap)
-	o := launchOperator(t, config, withElection(shortLease(t)), func(o *parts) { o.servedClasses = "watched-classes" })
+	o := launchOperator(t, config, withElection(shortLease(t)), func(o *parts) { o.ServedClasses = "watched-classes" })
 	builtin := []string{
 		"nodes", "pods", "namespaces", "storageclasses.storage.k8s.io",
 		"customresourcedefinitions.apiextensions.k8s.io",
