@@ -139,6 +139,17 @@ func (o *commandOptions) check() error {
 			*text = ""
 		}
 	}
+	for _, check := range []func() error{
+		o.checkAddresses, o.checkLists, o.checkOffers, o.checkCatalog, o.checkOrchestrate, o.checkGRPC,
+	} {
+		if err := check(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *commandOptions) checkAddresses() error {
 	addresses := o.addresses()
 	for i := range addresses {
 		if err := addresses[i].parse(); err != nil {
@@ -151,6 +162,11 @@ func (o *commandOptions) check() error {
 			}
 		}
 	}
+	return nil
+}
+
+// checkLists validates leader election, and what admission policies need.
+func (o *commandOptions) checkLists() error {
 	if o.election.Namespace != "" && !o.leaderElect {
 		return errors.New("--leader-election-namespace has no effect without leader election: " +
 			"write --leader-elect too, or leave it out")
@@ -178,16 +194,7 @@ func (o *commandOptions) check() error {
 			return fmt.Errorf("--offloaded-pod-security=%w", err)
 		}
 	}
-	if err := o.checkOffers(); err != nil {
-		return err
-	}
-	if err := o.checkCatalog(); err != nil {
-		return err
-	}
-	if err := o.checkOrchestrate(); err != nil {
-		return err
-	}
-	return o.checkGRPC()
+	return nil
 }
 
 func (o *commandOptions) checkOffers() error {

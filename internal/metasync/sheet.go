@@ -117,6 +117,31 @@ func deleteOld(ctx context.Context, p *pass, table string, before time.Time) err
 }
 
 func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err error) {
+	written, err = s.change(ctx, p)
+	if err != nil {
+		return written, err
+	}
+	for key, want := range s.wanted {
+		_, is := s.open[key]
+		switch {
+		case is:
+			continue
+		case p.full():
+			return written, nil
+		case !s.affords(p, want):
+			p.held++
+			continue
+		}
+		if err := s.add(ctx, p, key, want); err != nil {
+			return written, err
+		}
+		written++
+	}
+	return written, nil
+}
+
+// change closes the rows that differ, each followed by the row that replaces it.
+func (s *sheet[K, V]) change(ctx context.Context, p *pass) (written int, err error) {
 	for key, is := range s.open {
 		want, stays := s.wanted[key]
 		switch {
@@ -151,22 +176,6 @@ func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err erro
 			}
 			written++
 		}
-	}
-	for key, want := range s.wanted {
-		if _, is := s.open[key]; is {
-			continue
-		}
-		if p.full() {
-			return written, nil
-		}
-		if !s.affords(p, want) {
-			p.held++
-			continue
-		}
-		if err := s.add(ctx, p, key, want); err != nil {
-			return written, err
-		}
-		written++
 	}
 	return written, nil
 }

@@ -72,55 +72,37 @@ func (p *policyPlan) pooled() []Step {
 // newTemplate makes the template under an override, -1 for none. A named amount replaces the share of
 // the nodes; an override's amount replaces both, and the answer of an external source.
 func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool []Step) template {
-	var o *Override
+	var o Override
 	if override >= 0 {
-		o = &p.Overrides[override]
+		o = p.Overrides[override]
 	}
 	t := template{override: override, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(answered)+len(p.Known))}
 	add := func(s Step) {
 		if p.Resources != nil && !slices.Contains(p.Resources, s.Resource) {
 			return
 		}
-		if ceiling, ok := p.Max[s.Resource]; ok {
-			s.Max = ceiling
-		}
-		if o != nil {
-			if ceiling, ok := o.Max[s.Resource]; ok {
+		for _, ceilings := range []capacity.Amounts{p.Max, o.Max} {
+			if ceiling, ok := ceilings[s.Resource]; ok {
 				s.Max = ceiling
 			}
 		}
 		t.steps = append(t.steps, s)
 	}
-	overrides := func(name string) bool {
-		if o == nil {
-			return false
+	addNamed := func(from Source, amounts capacity.Amounts) {
+		for name, amount := range amounts {
+			if _, replaced := o.Fixed[name]; !replaced || from == FromOverride {
+				add(Step{Resource: name, Source: from, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)})
+			}
 		}
-		_, ok := o.Fixed[name]
-		return ok
 	}
 	for _, s := range pool {
-		if !overrides(s.Resource) {
+		if _, replaced := o.Fixed[s.Resource]; !replaced {
 			add(s)
 		}
 	}
-	named := func(name string, from Source, amount int64) Step {
-		return Step{Resource: name, Source: from, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)}
-	}
-	for name, amount := range p.Fixed {
-		if !overrides(name) {
-			add(named(name, FromFixed, amount))
-		}
-	}
-	for name, amount := range answered {
-		if !overrides(name) {
-			add(named(name, FromExternal, amount))
-		}
-	}
-	if o != nil {
-		for name, amount := range o.Fixed {
-			add(named(name, FromOverride, amount))
-		}
-	}
+	addNamed(FromFixed, p.Fixed)
+	addNamed(FromExternal, answered)
+	addNamed(FromOverride, o.Fixed)
 	for _, name := range p.Known {
 		if !slices.ContainsFunc(t.steps, func(s Step) bool { return s.Resource == name }) {
 			t.steps = append(t.steps, revocation(name, columnOf(p.column, name)))

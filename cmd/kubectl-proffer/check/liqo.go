@@ -178,6 +178,11 @@ func findLiqoAddress(
 	if m.afterV0() {
 		return Finding{checkLiqoAddress, OK, fmt.Sprintf("Not needed: %s reads from no address.", m.container.Image), ""}
 	}
+	return findReader(m, service.value, at, tls)
+}
+
+// findReader reports which address Liqo v0 reads from, which may be none of ours, and in which form.
+func findReader(m liqoManager, service *corev1.Service, at []address, tls bool) Finding {
 	form, version, versioned := m.form()
 	right := at[0]
 	for _, a := range at {
@@ -188,7 +193,7 @@ func findLiqoAddress(
 	set := fmt.Sprintf("Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to %s: "+
 		"see Point Liqo at it in docs/install.md.", right)
 	configured, given := m.argument("resource-plugin-address")
-	used := addressAt(configured, m.namespace, service.value, at)
+	used := addressAt(configured, m.namespace, service, at)
 	switch {
 	case !given || configured == "":
 		return Finding{

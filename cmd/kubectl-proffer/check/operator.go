@@ -123,6 +123,11 @@ func findReplicas(namespace string, deployment known[*appsv1.Deployment]) Findin
 			"Correct the arguments of Deployment " + deploymentName + ".",
 		}
 	}
+	return findAvailable(namespace, d, f.leaderElect)
+}
+
+// findAvailable reports whether the replicas of a Deployment are there and fit each other.
+func findAvailable(namespace string, d *appsv1.Deployment, leaderElect bool) Finding {
 	wanted, ready, updated := int32(1), d.Status.AvailableReplicas, d.Status.UpdatedReplicas
 	if d.Spec.Replicas != nil {
 		wanted = *d.Spec.Replicas
@@ -138,7 +143,7 @@ func findReplicas(namespace string, deployment known[*appsv1.Deployment]) Findin
 			checkReplicas, Wrong, "The Deployment is scaled to 0 replicas.",
 			fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", namespace, deploymentName),
 		}
-	case wanted > 1 && !f.leaderElect:
+	case wanted > 1 && !leaderElect:
 		return Finding{
 			checkReplicas, Wrong, fmt.Sprintf("%d replicas run without --leader-elect: all of them write.", wanted),
 			"Add --leader-elect to the arguments, or run one replica.",

@@ -32,26 +32,7 @@ const (
 	formatMarkdown = "markdown"
 )
 
-type simulateOptions struct {
-	flags   *operatorclient.Flags
-	streams genericiooptions.IOStreams
-
-	files    resource.FilenameOptions
-	deleted  []string
-	drained  []string
-	addNodes []string
-	// world names the world of the simulation: worldOperator, worldCluster or a snapshot file.
-	world  string
-	format string
-}
-
-// NewCommand returns the command.
-func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &simulateOptions{flags: flags, streams: streams}
-	cmd := &cobra.Command{
-		Use:   "simulate",
-		Short: "Show what a change of policies or nodes would do, without making it",
-		Long: `Show what a change of policies or nodes would do, without making it.
+var long = `Show what a change of policies or nodes would do, without making it.
 
 Each ResourcePolicy goes through a dry run of the API server, so its defaults and rules apply. A
 file replaces a policy of the same name. The operator then evaluates the change with the code that
@@ -66,8 +47,9 @@ operator nor the API server. The answer says what the cluster's objects or the f
 Exit status: 0 if nothing changes, 1 if something does, 2 if pods would be evicted, 3 for an error.
 
 It needs Role ` + operatorclient.Simulator.Role + ` in the namespace of the operator, and the right to
-write policies, as in ClusterRole proffer-resourcepolicy-editor, if policies change.`,
-		Example: `  # What applying a policy would change
+write policies, as in ClusterRole proffer-resourcepolicy-editor, if policies change.`
+
+const examples = `  # What applying a policy would change
   kubectl proffer simulate -f policy.yaml
 
   # All policies of a directory, as Markdown for a merge request
@@ -86,7 +68,29 @@ write policies, as in ClusterRole proffer-resourcepolicy-editor, if policies cha
   kubectl proffer simulate --world cluster -f policy.yaml
 
   # On a snapshot, without a cluster
-  kubectl proffer snapshot > w.json && kubectl proffer simulate --world w.json -f policy.yaml`,
+  kubectl proffer snapshot > w.json && kubectl proffer simulate --world w.json -f policy.yaml`
+
+type simulateOptions struct {
+	flags   *operatorclient.Flags
+	streams genericiooptions.IOStreams
+
+	files    resource.FilenameOptions
+	deleted  []string
+	drained  []string
+	addNodes []string
+	// world names the world of the simulation: worldOperator, worldCluster or a snapshot file.
+	world  string
+	format string
+}
+
+// NewCommand returns the command.
+func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
+	o := &simulateOptions{flags: flags, streams: streams}
+	cmd := &cobra.Command{
+		Use:               "simulate",
+		Short:             "Show what a change of policies or nodes would do, without making it",
+		Long:              long,
+		Example:           examples,
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
