@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -73,6 +74,20 @@ func Consistently[T comparable](t testing.TB, during time.Duration, try func() T
 			return
 		}
 	}
+}
+
+// Pass advances the clock of a synctest bubble, and lets its goroutines act.
+func Pass(d time.Duration) {
+	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
+	synctest.Wait()
+}
+
+// Background calls run until the test ends.
+func Background(t testing.TB, run func(context.Context) error) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); _ = run(t.Context()) }() // What it does is what the test looks at.
+	t.Cleanup(func() { <-done })
 }
 
 // failure returns nil for the zero value, and otherwise an error with the value.

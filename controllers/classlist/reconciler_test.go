@@ -136,30 +136,27 @@ func aList(data map[string]string) *v1alpha1.AdmissionParams {
 }
 
 // withWriter runs the test in a synctest bubble while the writer runs. The list is this one, nil for none.
-func withWriter(t *testing.T, object *v1alpha1.AdmissionParams, test func(*testing.T, testWriter)) {
+func withWriter(t *testing.T, object *v1alpha1.AdmissionParams, f func(*testing.T, testWriter)) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newTestWriter()
 		if object != nil {
 			l = newTestWriter(object)
 		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); _ = l.Start(ctx) }()
-		defer func() { cancel(); <-done }()
+		test.Background(t, l.Start)
 		synctest.Wait()
-		test(t, l)
+		f(t, l)
 	})
 }
 
 func TestNothingIsListedBeforeTheFirstEvaluation(t *testing.T) {
 	withWriter(t, aList(map[string]string{"gold": servedByProffer}), func(t *testing.T, l testWriter) {
 		l.Wake()
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		if n := l.writes(); n != 0 {
 			t.Errorf("%d writes before the first evaluation", n)
 		}
 		l.serve("gold", "silver")
-		pass(time.Second)
+		test.Pass(time.Second)
 		if diff := cmp.Diff(map[string]string{"gold": servedByProffer, "silver": servedByProffer}, l.listed(t)); diff != "" {
 			t.Error(diff)
 		}
@@ -170,7 +167,7 @@ func TestAnUpToDateListIsNotWritten(t *testing.T) {
 	withWriter(t, aList(map[string]string{"gold": servedByProffer, "default": "liqo"}), func(t *testing.T, l testWriter) {
 		for range 10 {
 			l.serve("gold")
-			pass(time.Minute)
+			test.Pass(time.Minute)
 		}
 		if n := l.writes(); n != 0 {
 			t.Errorf("%d writes of an up-to-date list", n)
@@ -191,12 +188,12 @@ func TestAFailedWriteOfTheListIsRetriedSlowly(t *testing.T) {
 				return refusing.Load(), nil, refusal
 			})
 			l.serve("gold")
-			pass(time.Minute)
+			test.Pass(time.Minute)
 			if n := l.writes(); n < 2 || n > 15 {
 				t.Errorf("%v: tried %d times in a minute, want 2 to 15", refusal, n)
 			}
 			refusing.Store(false)
-			pass(leading.RetryAfter + time.Second)
+			test.Pass(leading.RetryAfter + time.Second)
 			if diff := cmp.Diff(map[string]string{"gold": servedByProffer}, l.listed(t)); diff != "" {
 				t.Errorf("%v: %s", refusal, diff)
 			}
@@ -212,7 +209,7 @@ func TestAListWhoseKindIsMissingIsReported(t *testing.T) {
 			return true, nil, missing
 		})
 		l.serve("gold")
-		pass(time.Second)
+		test.Pass(time.Second)
 		if _, err := l.Reconcile(t.Context(), reconcile.Request{}); !apierrors.IsNotFound(err) {
 			t.Errorf("got %v, want an error", err)
 		}
@@ -247,12 +244,6 @@ func TestNothingIsWrittenUntilTheListIsRead(t *testing.T) {
 	})
 }
 
-// pass advances the clock of the bubble.
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
-	synctest.Wait()
-}
-
 // rival plays a client that removes the data of an object whenever the writer has written it. It
 // returns the number of the writes.
 func (l testWriter) rival() (written func() int) {
@@ -279,13 +270,13 @@ func TestTheListIsRestoredLessAndLessOftenFromARival(t *testing.T) {
 	withWriter(t, aList(nil), func(t *testing.T, l testWriter) {
 		written := l.rival()
 		l.serve("gold")
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		if n := written(); n < 5 || n > 12 {
 			t.Errorf("%d writes in the first minute, want 5 to 12", n)
 		}
-		pass(10 * time.Minute)
+		test.Pass(10 * time.Minute)
 		before := written()
-		pass(10 * time.Minute)
+		test.Pass(10 * time.Minute)
 		if n := written() - before; n < 9 || n > 10 {
 			t.Errorf("%d writes in 10 minutes, want one a minute", n)
 		}
@@ -293,7 +284,7 @@ func TestTheListIsRestoredLessAndLessOftenFromARival(t *testing.T) {
 		// A class that is new is listed as promptly as in peace.
 		before = written()
 		l.serve("gold", "silver")
-		pass(2 * debouncePeriod)
+		test.Pass(2 * debouncePeriod)
 		if n := written() - before; n != 1 {
 			t.Errorf("%d writes for a new class, want 1", n)
 		}

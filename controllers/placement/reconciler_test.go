@@ -1,7 +1,6 @@
 package placement
 
 import (
-	"context"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -76,12 +75,9 @@ func TestARivalOfTheListIsRestoredLessAndLessOftenAndNoNewSliceIsAnsweredMeanwhi
 			Result:   &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}},
 			Policies: policies(gold), Slices: decided{accepted("mine-1", gold)},
 		})
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); _ = w.Start(ctx) }()
-		defer func() { cancel(); <-done }()
+		test.Background(t, w.Start)
 
-		pass(20 * time.Second)
+		test.Pass(20 * time.Second)
 		if n := writes.Load(); n < 5 || n > 11 {
 			t.Errorf("%d writes in 20 s, want 5 to 11", n)
 		}
@@ -90,15 +86,9 @@ func TestARivalOfTheListIsRestoredLessAndLessOftenAndNoNewSliceIsAnsweredMeanwhi
 		}
 		peace.Store(true)
 		before := woken.Load()
-		pass(restore.MaxDelay + debouncePeriod)
+		test.Pass(restore.MaxDelay + debouncePeriod)
 		if !w.Requires("mine-1", gold.Slices.NodeSelector) || woken.Load() == before {
 			t.Error("the list was restored, but slices still wait for it")
 		}
 	})
-}
-
-// pass advances the clock of the bubble.
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
-	synctest.Wait()
 }

@@ -1,7 +1,6 @@
 package podsecurity
 
 import (
-	"context"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -50,18 +49,15 @@ func TestALabellerIsCorrectedLessAndLessOftenAndDelaysNoOtherNamespace(t *testin
 		})
 		restores := restore.New()
 		w := NewController(client, "baseline", restores, logr.Discard())
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); _ = w.Start(ctx) }()
-		defer func() { cancel(); <-done }()
+		test.Background(t, w.Start)
 
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		if n := contested.Load(); n < 5 || n > 12 {
 			t.Errorf("%d writes in the first minute, want 5 to 12", n)
 		}
-		pass(10 * time.Minute)
+		test.Pass(10 * time.Minute)
 		before := contested.Load()
-		pass(10 * time.Minute)
+		test.Pass(10 * time.Minute)
 		if n := contested.Load() - before; n < 9 || n > 10 {
 			t.Errorf("%d writes in 10 minutes, want one a minute", n)
 		}
@@ -69,10 +65,10 @@ func TestALabellerIsCorrectedLessAndLessOftenAndDelaysNoOtherNamespace(t *testin
 			t.Errorf("%v restores, want all %d writes but the first", n, contested.Load())
 		}
 
-		if _, err := client.Resource(namespaceResource).Create(ctx, sent("new", 1), metav1.CreateOptions{}); err != nil {
+		if _, err := client.Resource(namespaceResource).Create(t.Context(), sent("new", 1), metav1.CreateOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		pass(20 * time.Millisecond)
+		test.Pass(20 * time.Millisecond)
 		if n := others.Load(); n != 1 {
 			t.Errorf("%d writes to a new namespace, want 1", n)
 		}
@@ -84,32 +80,23 @@ func TestANamespaceThatIsCreatedAgainIsRaisedImmediately(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := dynamicfake.NewSimpleDynamicClient(kubetest.Scheme())
 		w := NewController(client, "baseline", restore.New(), logr.Discard())
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); _ = w.Start(ctx) }()
-		defer func() { cancel(); <-done }()
+		test.Background(t, w.Start)
 		synctest.Wait()
 		namespaces := client.Resource(namespaceResource)
 		for i := range 20 {
 			object := sent("n", i)
 			object.SetUID(types.UID(strconv.Itoa(i)))
-			if _, err := namespaces.Create(ctx, object, metav1.CreateOptions{}); err != nil {
+			if _, err := namespaces.Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 				t.Fatal(err)
 			}
-			pass(20 * time.Millisecond)
-			now, err := namespaces.Get(ctx, "n", metav1.GetOptions{})
+			test.Pass(20 * time.Millisecond)
+			now, err := namespaces.Get(t.Context(), "n", metav1.GetOptions{})
 			test.Must(t, err)
 			if got := now.GetLabels()[enforceLabel]; got != "baseline" {
 				t.Fatalf("time %d: the level is %q", i, got)
 			}
-			test.Must(t, namespaces.Delete(ctx, "n", metav1.DeleteOptions{}))
+			test.Must(t, namespaces.Delete(t.Context(), "n", metav1.DeleteOptions{}))
 			synctest.Wait()
 		}
 	})
-}
-
-// pass advances the clock of the bubble.
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
-	synctest.Wait()
 }

@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 )
 
@@ -155,14 +156,14 @@ func TestConditionsAreWrittenWhenTheRestOfAStatusIsRefused(t *testing.T) {
 			field.ErrorList{field.TooMany(field.NewPath("status", "capacity"), 300, 256)})
 		w.failOnce(refusal)
 		w.report(offer.Report{Count: 1, Nodes: 1, Capacity: capacity.Amounts{"cpu": 1000}, Offered: []string{"cpu"}})
-		pass(time.Second)
+		test.Pass(time.Second)
 		status := w.status()
 		ready := meta.FindStatusCondition(status.Conditions, v1alpha1.ConditionReady)
 		if ready == nil || !strings.Contains(ready.Message, "refused the rest") || len(status.OfferedResources) != 1 {
 			t.Fatalf("the status is %+v", status)
 		}
 		w.reportOf(w.writer.table.Current().Reports["p"])
-		pass(statusInterval)
+		test.Pass(statusInterval)
 		if got := w.capacity(); got != 1000 {
 			t.Errorf("capacity %d once writes succeed again, want 1000", got)
 		}

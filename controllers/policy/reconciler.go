@@ -103,8 +103,9 @@ func (h hydration) WaitForSync(ctx context.Context) error {
 		return err
 	}
 	for i := range all.Items {
-		if h.policies.Set(&all.Items[i]) {
-			h.wake()
+		req := reconcile.Request{NamespacedName: client.ObjectKeyFromObject(&all.Items[i])}
+		if _, err := h.Reconcile(ctx, req); err != nil {
+			return err
 		}
 	}
 	close(h.done)

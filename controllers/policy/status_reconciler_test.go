@@ -51,7 +51,7 @@ type testWriter struct {
 
 // withWriter runs the test in a synctest bubble, with a policy p at generation 1, while the writer
 // runs.
-func withWriter(t *testing.T, test func(*testWriter)) {
+func withWriter(t *testing.T, f func(*testWriter)) {
 	synctest.Test(t, func(t *testing.T) {
 		object := kubetest.Policy("p")
 		object.UID, object.Generation = "u", 1
@@ -83,11 +83,8 @@ func withWriter(t *testing.T, test func(*testWriter)) {
 				},
 			}).Build()
 		w.writer = NewStatusReconciler(w.client, table.New(), w.version, w.recorder, restore.New(), logr.Discard())
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() { defer close(done); _ = w.writer.Start(ctx) }()
-		defer func() { cancel(); <-done }()
-		test(w)
+		test.Background(t, w.writer.Start)
+		f(w)
 	})
 }
 
@@ -164,12 +161,6 @@ func (w *testWriter) capacity() int64 {
 	return list.Cpu().MilliValue()
 }
 
-// pass advances the clock of the bubble.
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
-	synctest.Wait()
-}
-
 // capacityOf returns a report of a pool with this much cpu.
 func capacityOf(milli int64) offer.Report {
 	return offer.Report{Nodes: 1, Count: 1, Capacity: capacity.Amounts{"cpu": milli}}
@@ -179,9 +170,9 @@ func TestAStatusIsWrittenAtMostEvery10SecondsAndTheLastStateIsWritten(t *testing
 	withWriter(t, func(w *testWriter) {
 		for i := range int64(350) { // 35 s of steady change
 			w.report(capacityOf(i))
-			pass(100 * time.Millisecond)
+			test.Pass(100 * time.Millisecond)
 		}
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		writes := w.written()
 		for i, at := range writes[1:] {
 			if gap := at.Sub(writes[i]); gap < statusInterval {
@@ -201,7 +192,7 @@ func TestAnUpToDateStatusIsNotWritten(t *testing.T) {
 	withWriter(t, func(w *testWriter) {
 		for range 10 {
 			w.report(capacityOf(7))
-			pass(time.Minute)
+			test.Pass(time.Minute)
 		}
 		if n := len(w.written()); n != 1 {
 			t.Errorf("%d writes, want 1", n)
@@ -215,7 +206,7 @@ func TestAStatusWrittenByAnotherClientIsCorrected(t *testing.T) {
 		check := func(milli int64) {
 			t.Helper()
 			w.reportOf(&report)
-			pass(time.Minute)
+			test.Pass(time.Minute)
 			if got := w.capacity(); got != milli {
 				t.Errorf("the capacity in the status is %d, want %d", got, milli)
 			}
@@ -235,10 +226,10 @@ func TestAStatusWrittenByAnotherClientIsCorrected(t *testing.T) {
 func TestTheStatusAfterAnEditIsWrittenImmediately(t *testing.T) {
 	withWriter(t, func(w *testWriter) {
 		w.report(capacityOf(1))
-		pass(time.Second)
+		test.Pass(time.Second)
 		w.edit()
 		w.report(capacityOf(2))
-		pass(time.Second)
+		test.Pass(time.Second)
 		if s := w.status(); s.ObservedGeneration != 2 || w.capacity() != 2 {
 			t.Errorf("a second after the edit: %+v", s)
 		}
@@ -266,7 +257,7 @@ func TestANewlyOfferedResourceIsWrittenImmediately(t *testing.T) {
 			{offering(5, "fpga"), 3, []v1alpha1.ResourceName{"cpu", "fpga", "gpu"}},
 		} {
 			w.report(step.report)
-			pass(time.Second)
+			test.Pass(time.Second)
 			if got := w.status().OfferedResources; len(w.written()) != step.writes || !slices.Equal(got, step.recorded) {
 				t.Errorf("step %d: %d writes, recorded %q; want %d, %q", i, len(w.written()), got, step.writes, step.recorded)
 			}
@@ -290,10 +281,10 @@ func TestAFlappingPolicyIsWrittenAndReportedOncePerInterval(t *testing.T) {
 			if i%2 == 1 {
 				w.report(capacityOf(1))
 			}
-			pass(700 * time.Millisecond)
+			test.Pass(700 * time.Millisecond)
 			collect()
 		}
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		collect()
 		writes := w.written()
 		for i, at := range writes[1:] {
@@ -320,11 +311,11 @@ func TestAFlappingPolicyIsWrittenAndReportedOncePerInterval(t *testing.T) {
 func TestAReportOfAnOlderGenerationIsNotWritten(t *testing.T) {
 	withWriter(t, func(w *testWriter) {
 		w.report(capacityOf(1))
-		pass(time.Second)
+		test.Pass(time.Second)
 		w.edit()
 		w.policy.Generation--
 		w.report(capacityOf(2))
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		if s := w.status(); s.ObservedGeneration != 1 || w.capacity() != 1 {
 			t.Errorf("the older report was written: %+v", s)
 		}
@@ -337,7 +328,7 @@ func TestWritesAreCountedByResult(t *testing.T) {
 		for i, err := range []error{nil, conflict, apierrors.NewServiceUnavailable("away")} {
 			w.failOnce(err)
 			w.report(capacityOf(int64(i)))
-			pass(time.Minute)
+			test.Pass(time.Minute)
 		}
 		for result, want := range map[string]float64{"written": 3, "conflict": 1, "failed": 1} {
 			if got := testutil.ToFloat64(w.writer.writes.WithLabelValues(result)); got != want {
@@ -360,13 +351,13 @@ func TestAFailedWriteOfAStatusIsRetriedSlowly(t *testing.T) {
 			w.fail(tc.err)
 			for range 600 {
 				w.report(capacityOf(1))
-				pass(100 * time.Millisecond)
+				test.Pass(100 * time.Millisecond)
 			}
 			if n := len(w.written()); n < 2 || n > tc.most {
 				t.Errorf("%v: tried %d times in a minute, want 2 to %d", tc.err, n, tc.most)
 			}
 			w.fail(nil)
-			pass(statusRetry + statusBatch)
+			test.Pass(statusRetry + statusBatch)
 			if got := w.capacity(); got != 1 {
 				t.Errorf("%v: never written", tc.err)
 			}
@@ -393,16 +384,16 @@ func TestAnIdleWriterReadsNothing(t *testing.T) {
 		}
 		// The two policies are first checked half a second apart, and again after statusLook each.
 		report("p")
-		pass(statusLook / 2)
+		test.Pass(statusLook / 2)
 		report("p", "other")
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		count := func() int {
 			w.mu.Lock()
 			defer w.mu.Unlock()
 			return w.reads
 		}
 		before := count()
-		pass(10 * time.Minute)
+		test.Pass(10 * time.Minute)
 		if more := count() - before; more > 0 {
 			t.Errorf("an idle writer read policies %d times in 10 minutes", more)
 		}
@@ -428,7 +419,7 @@ func TestDryRunsComeLastAndTheOneThatWaitedLongestFirst(t *testing.T) {
 func TestADryRunEmitsEvictingOnlyForOffersItWithdrew(t *testing.T) {
 	withWriter(t, func(w *testWriter) {
 		w.report(offer.Report{Outcome: offer.DryRun, Count: 2, Zeroed: []string{"oslo"}, Withdrawn: []string{"rome"}})
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		var evicting []string
 		for len(w.recorder.Events) > 0 {
 			if e := <-w.recorder.Events; strings.Contains(e, eventEvicting) {
@@ -446,19 +437,19 @@ func TestAnEventIsEmittedOncePerChange(t *testing.T) {
 		zeroed := offer.Report{Count: 2, Zeroed: []string{"rome"}}
 		for range 30 {
 			w.report(zeroed)
-			pass(time.Second)
+			test.Pass(time.Second)
 		}
 		zeroed.Zeroed = []string{"oslo", "rome"}
 		for range 30 {
 			w.report(zeroed)
-			pass(time.Second)
+			test.Pass(time.Second)
 		}
 		w.report(capacityOf(1))
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		w.report(offer.Report{Outcome: offer.NoNodes})
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		w.report(offer.Report{Outcome: offer.NoNodes, Count: 1})
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		var got []string
 		for len(w.recorder.Events) > 0 {
 			got = append(got, (<-w.recorder.Events))
@@ -481,18 +472,18 @@ func TestAnEventIsEmittedOncePerChange(t *testing.T) {
 func TestTransitionTimeMovesOnlyWithTheStatusOfTheCondition(t *testing.T) {
 	withWriter(t, func(w *testWriter) {
 		w.report(offer.Report{Outcome: offer.NoNodes})
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		first := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
 		lost := []offer.Loss{{Policy: "q", Count: 1, Consumers: []string{"rome"}}}
 		w.report(offer.Report{Outcome: offer.Shadowed, Losses: lost})
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		second := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
 		if second.Reason != v1alpha1.ReasonShadowed || second.Status != metav1.ConditionTrue ||
 			!first.LastTransitionTime.Before(&second.LastTransitionTime) {
 			t.Errorf("the status changed from %+v to %+v; want a later transition", first, second)
 		}
 		w.report(capacityOf(1))
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		third := meta.FindStatusCondition(w.status().Conditions, v1alpha1.ConditionReady)
 		if third.Reason != v1alpha1.ReasonOffering || !third.LastTransitionTime.Equal(&second.LastTransitionTime) {
 			t.Errorf("the reason changed from %+v to %+v; want the same transition", second, third)
@@ -508,7 +499,7 @@ func TestARivalOfTheStatusIsRestoredLessAndLessOften(t *testing.T) {
 			rivals := 0
 			for range minutes * 60 {
 				w.reportOf(&report)
-				pass(time.Second)
+				test.Pass(time.Second)
 				if w.capacity() != 7 {
 					continue
 				}
@@ -528,7 +519,7 @@ func TestARivalOfTheStatusIsRestoredLessAndLessOften(t *testing.T) {
 		w.edit()
 		edited := capacityOf(8)
 		w.reportOf(&edited)
-		pass(time.Second)
+		test.Pass(time.Second)
 		if got := w.capacity(); got != 8 {
 			t.Errorf("a second after an edit, the capacity in the status is %d, want 8", got)
 		}

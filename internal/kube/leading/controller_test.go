@@ -87,20 +87,15 @@ func (l *lab) term(t *testing.T, f func()) {
 	test.Must(t, <-ended)
 }
 
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
-	synctest.Wait()
-}
-
 func TestEachTermBeginsWithEveryRequestAndNothingRunsBetweenTwoTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(logr.Discard(), time.Second, "a", "b")
 		l.term(t, func() {})
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		l.trigger.Wake()
 		l.trigger.Enqueue(request("c"))
-		pass(time.Minute)
-		l.term(t, func() { pass(time.Second) })
+		test.Pass(time.Minute)
+		l.term(t, func() { test.Pass(time.Second) })
 		want := []time.Duration{0, 2 * time.Minute}
 		if diff := cmp.Diff([][]time.Duration{want, want, nil}, [][]time.Duration{l.at("a"), l.at("b"), l.at("c")}); diff != "" {
 			t.Error(diff)
@@ -114,9 +109,9 @@ func TestATriggerMergesABurstAndKeepsAPeriodBetweenTwoWindows(t *testing.T) {
 		l.term(t, func() {
 			for range 21 {
 				l.trigger.Enqueue(request("a"))
-				pass(10 * time.Millisecond)
+				test.Pass(10 * time.Millisecond)
 			}
-			pass(time.Minute)
+			test.Pass(time.Minute)
 		})
 		ms := time.Millisecond
 		if diff := cmp.Diff([]time.Duration{50 * ms, 150 * ms, 250 * ms}, l.at("a")); diff != "" {
@@ -132,7 +127,7 @@ func TestAFailureIsRetriedWithin5SecondsAndATerminalOneIsNot(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			l := newLab(logr.Discard(), time.Second, "a")
 			l.answer = err
-			l.term(t, func() { pass(time.Minute) })
+			l.term(t, func() { test.Pass(time.Minute) })
 			at := l.at("a")
 			if len(at) != want {
 				t.Errorf("%v: %d calls in a minute, want %d", err, len(at), want)
@@ -157,7 +152,7 @@ func TestAnyNumberOfFailuresIsABoundedNumberOfLines(t *testing.T) {
 		}
 		l := newLab(log, time.Second, names...)
 		l.answer = errors.New("away")
-		l.term(t, func() { pass(time.Minute) })
+		l.term(t, func() { test.Pass(time.Minute) })
 		logged := strings.Split(strings.TrimSpace(lines.String()), "\n")
 		if n := len(logged); n < 60 || n > 80 {
 			t.Errorf("%d lines in a minute, want about one a second", n)
@@ -175,7 +170,7 @@ func TestTheDepthOfAQueueIs0AfterItsTerm(t *testing.T) {
 		l.Name = "depth"
 		l.block = func(ctx context.Context) { <-ctx.Done() }
 		l.term(t, func() {
-			pass(time.Second)
+			test.Pass(time.Second)
 			if got := depth(t, "depth"); got != 3 {
 				t.Errorf("%v requests wait for the only worker, want 3", got)
 			}
@@ -209,7 +204,7 @@ func depth(t *testing.T, controller string) (sum float64) {
 func TestTheMetricsOfControllersAreServedWithOneSeriesPerController(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := newLab(logr.Discard(), time.Second, "a", "b", "c")
-		l.term(t, func() { pass(time.Second) })
+		l.term(t, func() { test.Pass(time.Second) })
 	})
 	families, err := metrics.Registry.Gather()
 	test.Must(t, err)

@@ -40,7 +40,7 @@ type replica struct {
 func (r *replica) follow(of capacity.Monitor, ids ...string) {
 	r.Follow(map[capacity.Monitor][]string{of: ids})
 	r.Depart(knows(ids...))
-	pass(time.Second)
+	test.Pass(time.Second)
 }
 
 // removed returns the calls about consumers that are gone.
@@ -92,11 +92,11 @@ func TestAConsumerIsRemovedOnceSomeMinutesAfterItIsGone(t *testing.T) {
 	simulateReplica(t, func(r *replica, of capacity.Monitor) {
 		left := time.Since(start)
 		r.follow(of, "oslo")
-		pass(RemoveAfter - removeTick)
+		test.Pass(RemoveAfter - removeTick)
 		if got := r.removed(); len(got) > 0 {
 			t.Fatalf("removed early: %v", got)
 		}
-		pass(24 * time.Hour)
+		test.Pass(24 * time.Hour)
 		got := r.removed()
 		if len(got) != 1 || got[0].id != "rome" || got[0].at < left+RemoveAfter || got[0].at > left+RemoveAfter+removeTick {
 			t.Errorf("got the calls %v, want one about rome between %v and %v", got, left+RemoveAfter, left+RemoveAfter+removeTick)
@@ -110,15 +110,15 @@ func TestAConsumerIsRemovedOnceSomeMinutesAfterItIsGone(t *testing.T) {
 func TestAConsumerThatComesBackInTimeIsNotRemoved(t *testing.T) {
 	simulateReplica(t, func(r *replica, of capacity.Monitor) {
 		r.follow(of, "oslo")
-		pass(RemoveAfter - 2*removeTick)
+		test.Pass(RemoveAfter - 2*removeTick)
 		r.follow(of, "oslo", "rome")
-		pass(time.Hour)
+		test.Pass(time.Hour)
 		if got := r.removed(); len(got) > 0 {
 			t.Errorf("got the calls %v", got)
 		}
 		// Its time begins again when it leaves again.
 		r.follow(of, "oslo")
-		pass(RemoveAfter - removeTick)
+		test.Pass(RemoveAfter - removeTick)
 		if got := r.removed(); len(got) > 0 {
 			t.Errorf("got the calls %v after it has left again", got)
 		}
@@ -131,12 +131,12 @@ func TestAConsumerThatIsStillKnownIsNotRemovedUntilItIsGone(t *testing.T) {
 	simulateReplica(t, func(r *replica, of capacity.Monitor) {
 		r.Follow(map[capacity.Monitor][]string{of: {"oslo"}})
 		r.Depart(knows("oslo", "rome"))
-		pass(time.Hour)
+		test.Pass(time.Hour)
 		if got := r.removed(); len(got) > 0 {
 			t.Fatalf("got the calls %v", got)
 		}
 		r.Depart(knows("oslo"))
-		pass(RemoveAfter + removeTick)
+		test.Pass(RemoveAfter + removeTick)
 		if got := r.removed(); len(got) != 1 || got[0].id != "rome" {
 			t.Errorf("got the calls %v", got)
 		}
@@ -148,17 +148,17 @@ func TestAProgramThatSeveralPoliciesNameIsToldOnce(t *testing.T) {
 		gold := of
 		gold.Class, gold.Timeout = "gold", time.Second
 		r.Follow(map[capacity.Monitor][]string{of: {"oslo", "rome"}, gold: {"oslo", "rome"}})
-		pass(time.Second)
+		test.Pass(time.Second)
 		r.Follow(map[capacity.Monitor][]string{of: {"oslo"}, gold: {"oslo", "rome"}})
 		r.Depart(knows("oslo"))
-		pass(time.Hour)
+		test.Pass(time.Hour)
 		if got := r.removed(); len(got) > 0 {
 			t.Fatalf("removed while a policy asks about it: %v", got)
 		}
 		// Another timeout makes another source, and forgets nobody.
 		r.Follow(map[capacity.Monitor][]string{gold: {"oslo"}})
 		r.Depart(knows("oslo"))
-		pass(time.Hour)
+		test.Pass(time.Hour)
 		if got := r.removed(); len(got) != 1 || got[0].id != "rome" {
 			t.Errorf("got the calls %v, want one about rome", got)
 		}
@@ -171,7 +171,7 @@ func TestTheCallsAboutOneConsumerAreBounded(t *testing.T) {
 			simulateReplica(t, func(r *replica, of capacity.Monitor) {
 				r.failing(err)
 				r.follow(of, "oslo")
-				pass(24 * time.Hour)
+				test.Pass(24 * time.Hour)
 				got := r.removed()
 				if len(got) != maxTries {
 					t.Fatalf("got %d calls, want %d: %v", len(got), maxTries, got)
@@ -193,21 +193,21 @@ func TestOnlyTheLeaderRemovesAndItsSuccessorGoesOn(t *testing.T) {
 	simulateReplica(t, func(r *replica, of capacity.Monitor) {
 		r.leads.Store(false)
 		r.follow(of, "oslo")
-		pass(RemoveAfter + inheritance/2)
+		test.Pass(RemoveAfter + inheritance/2)
 		if got := r.removed(); len(got) > 0 {
 			t.Fatalf("a follower has made the calls %v", got)
 		}
 		r.leads.Store(true)
-		pass(removeTick)
+		test.Pass(removeTick)
 		if got := r.removed(); len(got) != 1 || got[0].id != "rome" {
 			t.Fatalf("the new leader has made the calls %v", got)
 		}
 		// What another leader has had the time for is its matter.
 		r.leads.Store(false)
 		r.follow(of)
-		pass(RemoveAfter + inheritance + 2*removeTick)
+		test.Pass(RemoveAfter + inheritance + 2*removeTick)
 		r.leads.Store(true)
-		pass(time.Hour)
+		test.Pass(time.Hour)
 		if got := r.removed(); len(got) != 1 || r.waiting() > 0 {
 			t.Errorf("got the calls %v, and %d in memory", got, r.waiting())
 		}
@@ -217,10 +217,10 @@ func TestOnlyTheLeaderRemovesAndItsSuccessorGoesOn(t *testing.T) {
 func TestNobodyIsRemovedWhomTheMonitorWasNotAskedAbout(t *testing.T) {
 	simulateReplica(t, func(r *replica, of capacity.Monitor) {
 		r.fake.set(silent)
-		pass(refresh) // From now on all readers wait.
+		test.Pass(refresh) // From now on all readers wait.
 		r.Follow(map[capacity.Monitor][]string{of: {"lima", "oslo", "rome"}})
 		r.follow(of, "oslo", "rome")
-		pass(time.Hour)
+		test.Pass(time.Hour)
 		if got := r.removed(); len(got) > 0 {
 			t.Errorf("got the calls %v", got)
 		}

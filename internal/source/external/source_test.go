@@ -14,6 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/test"
 )
 
 // fake is a monitor without a network, for tests of what takes time.
@@ -142,14 +143,9 @@ func simulate(t *testing.T, ids []string, test func(*fake, *source)) {
 }
 
 // pass lets time pass.
-func pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
-	synctest.Wait()
-}
-
 func TestEverythingIsReadAgainEvery20Seconds(t *testing.T) {
 	simulate(t, []string{"rome"}, func(f *fake, s *source) {
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		want := []time.Duration{0, refresh, 2 * refresh, 3 * refresh}
 		var got []time.Duration
 		_, reads, _ := f.figures()
@@ -162,7 +158,7 @@ func TestEverythingIsReadAgainEvery20Seconds(t *testing.T) {
 			t.Error(diff)
 		}
 		f.set(always(three))
-		pass(refresh)
+		test.Pass(refresh)
 		if got := answered(s.book.answers(), "rome"); !cmp.Equal(got, three) {
 			t.Errorf("got %v", got)
 		}
@@ -176,7 +172,7 @@ func TestADeadMonitorIsFoundWithinAMinute(t *testing.T) {
 				f.set(dead)
 				died := time.Now()
 				for s.book.answers().Problem == "" {
-					pass(100 * time.Millisecond)
+					test.Pass(100 * time.Millisecond)
 					if time.Since(died) > time.Minute {
 						t.Fatal("it is not found")
 					}
@@ -187,13 +183,13 @@ func TestADeadMonitorIsFoundWithinAMinute(t *testing.T) {
 				}
 				// It is tried again at the pace of lastRetry.
 				before, _, _ := f.figures()
-				pass(time.Minute)
+				test.Pass(time.Minute)
 				after, _, _ := f.figures()
 				if again := after - before; again < 5 || again > 12 {
 					t.Errorf("%d connections in a minute", again)
 				}
 				f.set(always(three))
-				pass(lastRetry + timeout + maxProbe)
+				test.Pass(lastRetry + timeout + maxProbe)
 				if a := s.book.answers(); a.Problem != "" || !cmp.Equal(answered(a, "oslo"), three) || a.Distinct[0].Stale {
 					t.Errorf("after it has come back: %+v", a)
 				}
@@ -206,7 +202,7 @@ func TestAShortFailureIsNotReported(t *testing.T) {
 	simulate(t, []string{"rome"}, func(f *fake, s *source) {
 		f.set(refused)
 		for range 40 {
-			pass(time.Second)
+			test.Pass(time.Second)
 			if p := s.book.answers().Problem; p != "" && time.Since(start) < refresh+patience {
 				t.Fatalf("reported after %v: %s", time.Since(start), p)
 			}
@@ -228,7 +224,7 @@ func TestSilenceAboutOneConsumerConcernsThatConsumer(t *testing.T) {
 			}
 			return three, nil
 		})
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		a := s.book.answers()
 		if want := "for oslo, no answer within 5s"; a.Problem != want {
 			t.Errorf("got the problem %q, want %q", a.Problem, want)
@@ -264,7 +260,7 @@ func TestRefusalOfTheEmptyIDMattersOnlyWithoutConsumers(t *testing.T) {
 			ctx, stop := context.WithCancel(t.Context())
 			ended := make(chan struct{})
 			go func() { s.run(ctx); close(ended) }()
-			pass(time.Minute)
+			test.Pass(time.Minute)
 			if p := s.book.answers().Problem; p != want {
 				t.Errorf("with %q: got the problem %q, want %q", ids, p, want)
 			}
@@ -295,7 +291,7 @@ func TestNotificationsAreTakenWhileReadingHangs(t *testing.T) {
 			t.Errorf("%d consumers wait for a reading", n)
 		}
 		f.set(always(three))
-		pass(time.Minute)
+		test.Pass(time.Minute)
 		if got := answered(s.book.answers(), ids[7]); !cmp.Equal(got, three) {
 			t.Errorf("got %v", got)
 		}
@@ -304,12 +300,12 @@ func TestNotificationsAreTakenWhileReadingHangs(t *testing.T) {
 
 func TestABurstOfNotificationsIsOneReading(t *testing.T) {
 	simulate(t, []string{"rome"}, func(f *fake, _ *source) {
-		pass(time.Second)
+		test.Pass(time.Second)
 		_, before, _ := f.figures()
 		for range 500 {
 			f.notify <- "rome"
 		}
-		pass(time.Second)
+		test.Pass(time.Second)
 		_, after, _ := f.figures()
 		if n := len(after) - len(before); n < 1 || n > 2 {
 			t.Errorf("%d readings after a burst", n)
@@ -331,7 +327,7 @@ func TestAMonitorThatAnswersSomethingElseEachTimeWakesAtItsPace(t *testing.T) {
 		go func() { s.run(ctx); close(ended) }()
 		for range 1000 {
 			f.notify <- ""
-			pass(10 * time.Millisecond)
+			test.Pass(10 * time.Millisecond)
 		}
 		if most := int64(10*time.Second/newsPause) + 1; woken.Load() > most || woken.Load() < most/2 {
 			t.Errorf("woken %d times in 10 s, want at most %d", woken.Load(), most)
@@ -340,7 +336,7 @@ func TestAMonitorThatAnswersSomethingElseEachTimeWakesAtItsPace(t *testing.T) {
 		f.set(always(three))
 		f.notify <- ""
 		before := woken.Load()
-		pass(2 * newsPause)
+		test.Pass(2 * newsPause)
 		if woken.Load() == before || !cmp.Equal(answered(s.book.answers(), "rome"), three) {
 			t.Error("the last news is lost")
 		}
@@ -358,10 +354,10 @@ func TestWhatWasRefusedIsReadAgainSoonWhateverElseIsRead(t *testing.T) {
 			return four, nil
 		})
 		f.notify <- "oslo"
-		pass(time.Second)
+		test.Pass(time.Second)
 		for range 60 { // Rome is read twice a second.
 			f.notify <- "rome"
-			pass(500 * time.Millisecond)
+			test.Pass(500 * time.Millisecond)
 		}
 		if p := s.book.answers().Problem; p != "for oslo, it answers no pools" {
 			t.Errorf("got the problem %q", p)
@@ -369,7 +365,7 @@ func TestWhatWasRefusedIsReadAgainSoonWhateverElseIsRead(t *testing.T) {
 		f.set(always(three))
 		for range 14 {
 			f.notify <- "rome"
-			pass(500 * time.Millisecond)
+			test.Pass(500 * time.Millisecond)
 		}
 		if a := s.book.answers(); a.Problem != "" || !cmp.Equal(answered(a, "oslo"), three) {
 			t.Errorf("got %+v", a)
