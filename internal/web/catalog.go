@@ -103,10 +103,8 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 // readCatalog answers with a representation, or with an error and its status, for at most maxReaders at a
 // time.
 func (s *Server) readCatalog(w http.ResponseWriter, r *http.Request, get func() (*representation, int, error)) {
-	leave, entered := tryEnter(s.readingCatalog)
+	leave, entered := enterReading(w, s.readingCatalog, "catalogs")
 	if !entered {
-		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,
-			fmt.Sprintf("%d requests for catalogs are answered at a time: try again in a moment", maxReaders))
 		return
 	}
 	defer leave()

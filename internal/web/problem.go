@@ -2,6 +2,7 @@ package web
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
@@ -36,6 +37,15 @@ func Problem(w http.ResponseWriter, code int, detail string) {
 func problemLater(w http.ResponseWriter, code, seconds int, detail string) {
 	w.Header().Set("Retry-After", strconv.Itoa(seconds))
 	Problem(w, code, detail)
+}
+
+// enterReading is tryEnter for readers of these things. It answers one reader too many.
+func enterReading(w http.ResponseWriter, reading chan struct{}, of string) (leave func(), entered bool) {
+	if leave, entered = tryEnter(reading); !entered {
+		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,
+			fmt.Sprintf("%d requests for %s are answered at a time: try again in a moment", maxReaders, of))
+	}
+	return leave, entered
 }
 
 // Problems returns a handler that answers like another one, except that each error is a problem of RFC

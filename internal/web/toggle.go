@@ -1,7 +1,6 @@
 package web
 
 import (
-	"fmt"
 	"net/http"
 	"net/url"
 
@@ -56,10 +55,8 @@ func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusBadRequest, "the list takes no parameters: leave them out, or send POST to change something")
 		return
 	}
-	leave, entered := tryEnter(s.readingProviders)
+	leave, entered := enterReading(w, s.readingProviders, "providers")
 	if !entered {
-		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,
-			fmt.Sprintf("%d requests for providers are answered at a time: try again in a moment", maxReaders))
 		return
 	}
 	defer leave()

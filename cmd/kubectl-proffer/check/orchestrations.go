@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -41,7 +40,9 @@ func findOrchestrations(
 		})
 	}
 	for i := range all.value {
-		if finding := findOrchestration(&all.value[i]); f.orchestrate && finding.Status != OK {
+		o := &all.value[i]
+		finding := findReady(checkOrchestrations, &o.ObjectMeta, o.Status.Conditions, "See Status in docs/broker.md.")
+		if f.orchestrate && finding.Status != OK {
 			findings = append(findings, finding)
 		}
 	}
@@ -63,24 +64,6 @@ func findOrchestrations(
 	default:
 		return []Finding{{checkOrchestrations, OK, fmt.Sprintf("All Orchestrations (%d) are Ready.", len(all.value)), ""}}
 	}
-}
-
-func findOrchestration(o *v1alpha1.Orchestration) Finding {
-	ready := meta.FindStatusCondition(o.Status.Conditions, v1alpha1.ConditionReady)
-	switch {
-	case ready == nil || ready.ObservedGeneration < o.Generation:
-		return Finding{
-			checkOrchestrations, Warning, o.Name + " was not evaluated since it was edited.",
-			"Look at the checks replicas and leader.",
-		}
-	case ready.Status != metav1.ConditionTrue:
-		return Finding{
-			checkOrchestrations, Warning,
-			fmt.Sprintf("%s is not Ready, %s: %s", o.Name, ready.Reason, kube.Shorten(ready.Message, maxProblem)),
-			"See Status in docs/broker.md.",
-		}
-	}
-	return Finding{Check: checkOrchestrations, Status: OK}
 }
 
 // strays returns the namespaces with a NamespaceOffloading that names none of these Orchestrations,

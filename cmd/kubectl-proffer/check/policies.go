@@ -53,21 +53,23 @@ func findPolicy(p *v1alpha1.ResourcePolicy) Finding {
 			"kubectl edit resourcepolicy " + p.Name,
 		}
 	}
-	ready := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.ConditionReady)
+	return findReady(checkPolicies, &p.ObjectMeta, p.Status.Conditions,
+		"See Ready and its reasons in docs/resourcepolicy.md.")
+}
+
+// findReady reports whether an object is Ready as it is now, and which docs explain the reason if it is not.
+func findReady(check string, o *metav1.ObjectMeta, conditions []metav1.Condition, docs string) Finding {
+	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 	switch {
-	case ready == nil || ready.ObservedGeneration < p.Generation:
+	case ready == nil || ready.ObservedGeneration < o.Generation:
 		return Finding{
-			checkPolicies, Warning, p.Name + " was not evaluated since it was edited.",
-			"Look at the checks replicas and leader.",
+			check, Warning, o.Name + " was not evaluated since it was edited.", "Look at the checks replicas and leader.",
 		}
 	case ready.Status != metav1.ConditionTrue:
-		return Finding{
-			checkPolicies, Warning,
-			fmt.Sprintf("%s is not Ready, %s: %s", p.Name, ready.Reason, kube.Shorten(ready.Message, maxProblem)),
-			"See Ready and its reasons in docs/resourcepolicy.md.",
-		}
+		problem := kube.Shorten(ready.Message, maxProblem)
+		return Finding{check, Warning, fmt.Sprintf("%s is not Ready, %s: %s", o.Name, ready.Reason, problem), docs}
 	}
-	return Finding{Check: checkPolicies, Status: OK}
+	return Finding{Check: check, Status: OK}
 }
 
 // classesOf returns the classes that valid policies in force offer, the empty one included,
