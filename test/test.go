@@ -78,7 +78,7 @@ func Consistently[T comparable](t testing.TB, during time.Duration, try func() T
 
 // Pass advances the clock of a synctest bubble, and lets its goroutines act.
 func Pass(d time.Duration) {
-	time.Sleep(d) //nolint:forbidigo // the clock of the bubble
+	time.Sleep(d)
 	synctest.Wait()
 }
 

@@ -36,8 +36,9 @@ type watches struct {
 // that matters.
 func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watches) {
 	c := &caches{
-		kube.NewObjectCache(parseOrchestration), kube.NewObjectCache(parseNamespace), kube.NewObjectCache(parseNode), kube.NewObjectCache(parseVirtualNode),
-		kube.NewObjectCache(parseConnection), kube.NewObjectCache(parseForeignCluster), kube.NewObjectCache(parseOffloading),
+		kube.NewObjectCache(parseOrchestration), kube.NewObjectCache(parseNamespace), kube.NewObjectCache(parseNode),
+		kube.NewObjectCache(parseVirtualNode), kube.NewObjectCache(parseConnection),
+		kube.NewObjectCache(parseForeignCluster), kube.NewObjectCache(parseOffloading),
 	}
 	annotations := []string{"metadata", "annotations"}
 	informer := func(k kube.Kind, h kube.Handler) *kube.CRDInformer { return kube.NewCRDInformer(api, k, wake, log, h) }

@@ -54,7 +54,7 @@ func (c *ObjectCache[T]) put(key string, now cached[T]) bool {
 	defer c.mu.Unlock()
 	was, known := c.byKey[key]
 	// The watch is in order by itself, also after the API server has gone back to an older state.
-	if known && was.uid == now.uid && !(was.watched && now.watched) && !newer(now.version, was.version) {
+	if known && was.uid == now.uid && (!was.watched || !now.watched) && !newer(now.version, was.version) {
 		was.watched = was.watched || now.version == was.version
 		c.byKey[key] = was
 		return false

@@ -9,7 +9,8 @@ import (
 func (h *house) ofComponents() (r room, err error) {
 	if h.PublishOffers != nil {
 		offers := catalog.NewWriter(catalog.Config{
-			Client: h.liqo, Table: h.table, Largest: h.ledger.Largest, Subjects: h.PublishOffers.Subjects, QPS: h.PublishOffers.QPS,
+			Client: h.liqo, Table: h.table, Largest: h.ledger.Largest,
+			Subjects: h.PublishOffers.Subjects, QPS: h.PublishOffers.QPS,
 			Holding: h.tenure.Holds, Recorder: h.recorder, Restores: h.restores, Log: h.log.WithName("catalog"),
 		})
 		r.leading, r.collectors = append(r.leading, offers), append(r.collectors, offers)

@@ -148,7 +148,8 @@ func (h *house) register(collectors []prometheus.Collector) error {
 // add adds everything that runs to the manager. An observer never leads.
 func (h *house) add(all room) error {
 	if !h.observer {
-		leader, err := kube.NewLeader(h.mgr, LeaderElectionID, h.LeaderElection, h.tenure, h.log.WithName("leader"), all.leading...)
+		log := h.log.WithName("leader")
+		leader, err := kube.NewLeader(h.mgr, LeaderElectionID, h.LeaderElection, h.tenure, log, all.leading...)
 		if err != nil {
 			return err
 		}

@@ -137,20 +137,6 @@ func (s *Server) Handle(request string, handler http.HandlerFunc) {
 	s.handlers[request] = handler
 }
 
-// SetOffers changes what GET /offers answers.
-func (s *Server) SetOffers(offers rest.Offers) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.offers = offers
-}
-
-// SetSimulation changes what POST /simulate answers.
-func (s *Server) SetSimulation(simulation rest.Simulation) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.simulation = simulation
-}
-
 // SetTokenLifetime changes how long new tokens are valid.
 func (s *Server) SetTokenLifetime(d time.Duration) {
 	s.mu.Lock()

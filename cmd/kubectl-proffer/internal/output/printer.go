@@ -61,9 +61,6 @@ func (p Printer) Lines(lines ...string) error {
 	return err
 }
 
-// Wrapped prints text, wrapped at the width.
-func (p Printer) Wrapped(text string) error { return p.Lines(Wrap(text, p.Width)...) }
-
 // The formats of --output that are values and not tables.
 const (
 	JSON = "json"
