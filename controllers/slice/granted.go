@@ -20,6 +20,7 @@ func (a *decisions) Under(policy string) table.PolicyGrants { return a.byPolicy[
 
 // All implements table.SliceDecisions.
 func (a *decisions) All(yield func(table.DecidedSlice) bool) {
+	kept := map[string]struct{}{} // The pinned parts that are listed with their slice.
 	for i, c := range a.entries {
 		if c.Gone() {
 			continue
@@ -27,6 +28,10 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 		s := table.DecidedSlice{
 			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, a.Consumers[i]),
 			Creator: func() string { return liqo.SliceCreator(c.name, a.Consumers[i]) }, Slice: a.unanswered(i),
+			Unwritable: a.Verdicts[i].Mode == holding.Unwritable,
+		}
+		if s.Slice.Granted != nil {
+			kept[holding.PartKey(a.Slices[i], s.Class)] = struct{}{}
 		}
 		if at := a.Verdicts[i].At; at >= 0 {
 			s.Slice, s.Answer = a.Asked[at], &a.Answers[at]
@@ -38,7 +43,7 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 	}
 	for i := range a.Asked {
 		pinned := &a.Asked[i]
-		if !pinned.Pinned {
+		if _, listed := kept[pinned.Key]; listed || !pinned.Pinned {
 			continue
 		}
 		// The key is that of the slice, its UID and the class: see pin.
@@ -81,13 +86,18 @@ func whyInFormerClass(c *holding.Slice) string {
 		visible.Class(c.MovedTo), c.Class)
 }
 
-// unanswered returns the request of a slice without a decision. It is granted nothing new.
+// unanswered returns the request of a slice without a decision, with its grant if that is left alone. It is
+// granted nothing new.
 func (a *decisions) unanswered(i int) grant.Slice {
 	c := a.Slices[i]
-	return grant.Slice{
+	s := grant.Slice{
 		Key: c.Key, Consumer: a.Consumers[i], Class: c.Class, Created: c.Created,
 		Request: c.Request, Labels: c.Labels, Invalid: c.Invalid, Frozen: a.gates[i] != active,
 	}
+	if held := c.Holds.In(c.Class); a.LeftAlone(i) {
+		s.Granted, s.GrantedBy, s.GrantedIn, s.Reclaim = held.Amounts, held.Policy, held.Class, held.Reclaim
+	}
+	return s
 }
 
 // whyUnanswered says why there is no decision on a slice that has passed all gates.

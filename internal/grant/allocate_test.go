@@ -222,6 +222,23 @@ func TestWhatIsOnRecordCountsAgainstOthersUntilTheAnswerIsWritten(t *testing.T) 
 	}
 }
 
+// A slice has moved: 6 are on record where it was, of which its pods use 2.
+func TestWhatFallsIsGrantedToOthersOnceItIsWritten(t *testing.T) {
+	falls := pinned("falls", "rome", 1, 6)
+	falls.Falling = cpu(4)
+	w := newWorld(gold()).node("n", "a", cpu(8)).slice(falls).slice(asking("other", "oslo", 2, 8))
+	if got := Allocate(w.terms(), w.slices)[1].Amounts()["cpu"]; got != 2 {
+		t.Errorf("before the record is written, %d is granted, want the 2 that nobody has", got)
+	}
+	has := w.slices[0].Granted
+	if got := Settle(w.terms(), w.slices)[1].Amounts()["cpu"]; got != 6 {
+		t.Errorf("once the record is written, %d is granted, want all but the 2 that pods use", got)
+	}
+	if has["cpu"] != 6 {
+		t.Errorf("Settle has changed what others share: %v", has)
+	}
+}
+
 func TestAnAnswerThatWaitsStillLowers(t *testing.T) {
 	lowered := having("lowered", "rome", 1, 8)
 	lowered.Request = cpu(2)

@@ -3,6 +3,7 @@ package grant
 import (
 	"maps"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -24,12 +25,29 @@ func Settle(terms *offer.AllocationInput, all []Slice) []Answer {
 	return answers
 }
 
-// carryOut grants each slice what was decided, and reports whether that changed anything.
+// Remaining returns what the slice has without what is about to fall.
+func (s *Slice) Remaining() capacity.Amounts {
+	if len(s.Falling) == 0 {
+		return s.Granted
+	}
+	rest := capacity.Amounts{}
+	for name, amount := range s.Granted {
+		if left := amount - s.Falling[name]; left > 0 {
+			rest[name] = left
+		}
+	}
+	return rest
+}
+
+// carryOut grants each slice what was decided, takes what falls then, and reports whether that changed anything.
 func carryOut(all []Slice, answers []Answer) (changed bool) {
 	for i := range all {
 		s, decided := &all[i], &answers[i]
 		changed = changed || len(s.Recorded) > 0
 		s.Recorded = nil // Once an answer is written, the record falls to it.
+		if len(s.Falling) > 0 {
+			s.Granted, s.Falling, changed = s.Remaining(), nil, true
+		}
 		if s.Pinned || decided.Verdict != Accept {
 			continue
 		}

@@ -175,7 +175,9 @@ func (o *Outcome) Slices(most int) (changes []SliceChange, more bool) {
 func slicesByUID(of table.SliceDecisions) map[string]table.DecidedSlice {
 	all := map[string]table.DecidedSlice{}
 	for s := range of.All {
-		all[s.UID] = s
+		if !s.Pinned { // A pinned part has the UID of its slice.
+			all[s.UID] = s
+		}
 	}
 	return all
 }

@@ -12,8 +12,8 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// Requests are ResourceSlices outside of the operator: what they ask for and have, but not the gates,
-// the records and the writes under way that the operator decides by. They never change.
+// Requests are ResourceSlices outside of the operator: what they ask for, have and hold, but not the gates
+// and the writes under way that the operator decides by. They never change.
 type Requests []table.DecidedSlice
 
 // Granted implements table.SliceDecisions.
@@ -81,10 +81,14 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 	return d
 }
 
-// stateOf returns a slice as a decision reads it: everything that it has is on record, and stands in it as answered.
-// A part that cannot be taken back is a slice of its own to which no answer can be written.
+// stateOf returns a slice as a decision reads it: everything that it has stands in it as answered, and is on record.
+// A part that cannot be taken back is a slice of its own to which no answer can be written. What is about to
+// fall has fallen.
 func stateOf(s *table.DecidedSlice) *holding.Slice {
-	accepted := s.Slice.Granted != nil
+	accepted, recorded := s.Slice.Granted != nil, s.Remaining()
+	if len(s.Recorded) > 0 && cmp.Or(s.GrantedIn, s.Class) == s.Class {
+		recorded = s.Recorded
+	}
 	c := &holding.Slice{
 		Key: s.Key, UID: s.UID, Created: s.Created, Class: s.Class, Request: s.Request, Labels: s.Labels,
 		Invalid: s.Invalid, Used: s.Used, Stuck: s.Pinned, Sent: s.Pinned,
@@ -92,7 +96,7 @@ func stateOf(s *table.DecidedSlice) *holding.Slice {
 	}
 	var grants protocol.Entry
 	grants.Begin(&protocol.Record{Present: protocol.Share{
-		Class: cmp.Or(s.GrantedIn, s.Class), Policy: s.GrantedBy, Reclaim: s.Reclaim, Amounts: s.Slice.Granted,
+		Class: cmp.Or(s.GrantedIn, s.Class), Policy: s.GrantedBy, Reclaim: s.Reclaim, Amounts: recorded,
 	}}, "")
 	c.SetHolds(grants.OnRecord(), &grants)
 	c.Vouched = c.Holds

@@ -154,6 +154,8 @@ type DecidedSlice struct {
 	// Slice holds the request, and the amounts that counted as granted before the decision. It is
 	// Pinned if they cannot be taken back now.
 	grant.Slice
+	// Unwritable is set for a slice that no answer can be written to. What it holds is pinned.
+	Unwritable bool
 	// Answer is the decision, nil for a slice that is not answered.
 	Answer *grant.Answer
 	// Because explains the answer, or its absence. It is computed on each call.

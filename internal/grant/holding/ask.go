@@ -31,6 +31,7 @@ func (d *Decision) ask(i int) {
 	case c.Stuck:
 		d.keepUnwritable(i, held)
 	case d.leftAlone(i, held):
+		v.leftAlone = true
 		for _, share := range c.Holds {
 			d.pin(i, share, nil)
 		}
@@ -200,6 +201,9 @@ func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, po
 	}
 }
 
+// PartKey returns the key of the part of a slice's holdings that is pinned in a class.
+func PartKey(c *Slice, class string) string { return c.Key + "/" + c.UID + "/" + class }
+
 // pin counts a share that cannot be taken back now. Of that, a write of the slice is about to give up falling.
 func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 	if share.Empty() {
@@ -207,7 +211,7 @@ func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 	}
 	c := d.Slices[i]
 	d.Asked = append(d.Asked, grant.Slice{
-		Key: c.Key + "/" + c.UID + "/" + share.Class, Consumer: d.Consumers[i], Class: share.Class,
+		Key: PartKey(c, share.Class), Consumer: d.Consumers[i], Class: share.Class,
 		Created: c.Created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
 		Reclaim: share.Reclaim, Pinned: true, Falling: falling,
 	})

@@ -59,6 +59,8 @@ type Decision struct {
 type Verdict struct {
 	Mode    Mode
 	custody custody
+	// leftAlone is set if the slice keeps what it has for a while, because no policy decides on it.
+	leftAlone bool
 	// Served is set if a policy serves the class.
 	Served bool
 	// At is the index of its answer, -1 for none.
@@ -97,9 +99,10 @@ func Decide(in Input) *Decision {
 }
 
 // Rehearse decides on the same slices by other terms, as if every answer were written at once and the
-// next decision followed, until nothing is left to take back. It leaves no grant alone.
+// next decision followed, until nothing is left to take back. It leaves no grant alone, and the time for which
+// deleted slices count is over.
 func Rehearse(in Input) *Decision {
-	in.Grace = nil
+	in.Grace, in.Now = nil, in.Now.Add(ReleaseGrace)
 	return decide(in, grant.Settle)
 }
 
@@ -137,6 +140,9 @@ func decide(in Input, allocate func(*offer.AllocationInput, []grant.Slice) []gra
 func (d *Decision) isReleased(i int) bool {
 	return d.Consumers[i] != "" && (d.Slices[i].Gone() || d.Gates[i] == Drained)
 }
+
+// LeftAlone reports whether a slice keeps what it has for a while, because no policy decides on it.
+func (d *Decision) LeftAlone(i int) bool { return d.Verdicts[i].leftAlone }
 
 // open reports whether a slice has passed the gates.
 func (d *Decision) open(i int) bool { return d.Gates[i] == Open || d.Gates[i] == Cordoned }

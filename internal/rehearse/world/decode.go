@@ -218,7 +218,7 @@ func (d *decoder) slice(s *rest.WorldSlice) error {
 		Key: s.Namespace + "/" + s.Name, Consumer: s.Consumer, Class: s.Class, Created: s.Created.Unix(),
 		Request: amountsOf(s.Asked), Labels: s.Labels, Used: amountsOf(s.Used),
 		GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: reclaims[s.Reclaim],
-		Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
+		Recorded: amountsOf(s.Recorded), Falling: amountsOf(s.Falling), Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
 	}
 	if s.Fixed {
 		g.Key += "/" + s.UID
