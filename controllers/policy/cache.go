@@ -21,8 +21,7 @@ type Cache struct {
 
 	mu     sync.Mutex
 	byName map[string]*cachedPolicy
-	// listed is nil when it has to be built again. tooManyFilters is set if policies are Invalid in it because of
-	// the filters of others.
+	// listed is nil when it has to be built again, tooManyFilters the TooManyFilters of the latest list.
 	listed         *table.PolicyList
 	tooManyFilters bool
 }
@@ -31,7 +30,6 @@ type cachedPolicy struct {
 	table.Policy
 	// version is the resource version that was seen last.
 	version string
-	policy.Contender
 	// past are the offers in the status when this process first saw the policy, nil for none.
 	past *offer.PreviousOffers
 }
@@ -58,8 +56,7 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 		}
 		return changed
 	}
-	next := &cachedPolicy{version: object.ResourceVersion}
-	next.Policy, next.Contender = policy.WithContender(object, c.filters)
+	next := &cachedPolicy{version: object.ResourceVersion, Policy: policy.Of(object, c.filters)}
 	if known != nil && known.UID == string(object.UID) {
 		next.Offered, _ = table.AddNames(known.Offered, next.Offered, v1alpha1.MaxOfferedResources)
 		next.past = known.past
@@ -101,8 +98,8 @@ func (c *Cache) List() *table.PolicyList {
 		for _, name := range slices.Sorted(maps.Keys(c.byName)) {
 			all = append(all, c.byName[name].Policy)
 		}
-		c.tooManyFilters = policy.BoundFilters(all, func(name string) policy.Contender { return c.byName[name].Contender })
 		c.listed = table.NewPolicyList(all)
+		c.tooManyFilters = c.listed.TooManyFilters
 	}
 	return c.listed
 }

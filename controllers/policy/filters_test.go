@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/policy"
+	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/test/kubetest"
 )
 
@@ -23,7 +23,7 @@ func filtered(name, filter string, after int64) *v1alpha1.ResourcePolicy {
 
 func TestTooManyFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 	c := NewCache(nil)
-	for i := range policy.MaxFilters {
+	for i := range table.MaxFilters {
 		c.Set(filtered(fmt.Sprintf("p-%03d", i), fmt.Sprintf("node.name != 'n%d'", i), int64(i)))
 	}
 	c.Set(filtered("a-new-one", "node.name == 'a'", 1000))
@@ -58,7 +58,7 @@ func TestTooManyFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 // after any restart.
 func TestAFilterTooManyHarmsThePolicyThatIsEdited(t *testing.T) {
 	objects := map[string]*v1alpha1.ResourcePolicy{"a-old": filtered("a-old", "", 0)}
-	for i := range policy.MaxFilters {
+	for i := range table.MaxFilters {
 		name := fmt.Sprintf("p-%03d", i)
 		objects[name] = filtered(name, fmt.Sprintf("node.name != 'n%d'", i), int64(1+i))
 	}

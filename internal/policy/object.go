@@ -30,26 +30,20 @@ var bugs = rate.Sometimes{First: 10, Interval: 10 * time.Second}
 // Of parses a policy and adds the filters, nil for none. It knows what the status says that the policy
 // has offered. A panic makes this policy Invalid, and harms no other one.
 func Of(object *v1alpha1.ResourcePolicy, filters Filters) table.Policy {
-	p, _ := WithContender(object, filters)
+	p := table.Policy{
+		Name: object.Name, UID: string(object.UID), Generation: object.Generation,
+		Deleting: object.DeletionTimestamp != nil, Object: stripped(object), Source: string(sourceOf(object)),
+		Standing: StandingOf(object),
+	}
+	if !p.Deleting {
+		readSpec(object, filters, &p)
+	}
+	p.Offered, _ = table.AddNames(nil, OfferedNames(object), v1alpha1.MaxOfferedResources)
 	return p
 }
 
-// WithContender returns the same policy, and how it competes for filters.
-func WithContender(object *v1alpha1.ResourcePolicy, filters Filters) (p table.Policy, c Contender) {
-	p = table.Policy{
-		Name: object.Name, UID: string(object.UID), Generation: object.Generation,
-		Deleting: object.DeletionTimestamp != nil, Object: stripped(object), Source: string(sourceOf(object)),
-	}
-	c.Standing = StandingOf(object)
-	if !p.Deleting {
-		readSpec(object, filters, &p, &c)
-	}
-	p.Offered, _ = table.AddNames(nil, OfferedNames(object), v1alpha1.MaxOfferedResources)
-	return p, c
-}
-
-// readSpec parses the spec into the policy and its contender. It turns a panic into a problem of the policy.
-func readSpec(object *v1alpha1.ResourcePolicy, filters Filters, p *table.Policy, c *Contender) {
+// readSpec parses the spec into the policy. It turns a panic into a problem of the policy.
+func readSpec(object *v1alpha1.ResourcePolicy, filters Filters, p *table.Policy) {
 	defer func() {
 		if v := recover(); v != nil {
 			bug := kube.Shorten(fmt.Sprint(v), kube.MaxMessage/4)
@@ -66,7 +60,7 @@ func readSpec(object *v1alpha1.ResourcePolicy, filters Filters, p *table.Policy,
 	if parsed != nil && filters != nil {
 		filters.AddTo(object, parsed)
 	}
-	c.Filters = FiltersOf(&object.Spec)
+	p.Filters = FiltersOf(&object.Spec)
 	p.Parsed, p.Misspelt, p.Problems = parsed, texts(misspelt), texts(errs)
 }
 

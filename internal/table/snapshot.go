@@ -69,6 +69,11 @@ type Policy struct {
 	Deleting bool
 	// Parsed is nil for a policy that is invalid, or being deleted.
 	Parsed *offer.Policy
+	// Standing and the different Filters in CEL, sorted, decide which policies have filters beyond
+	// MaxFilters. Bounded is such a policy as it was parsed, nil for one that is within the bound.
+	Standing Standing
+	Filters  []string
+	Bounded  *offer.Policy
 	// Problems list, for an invalid policy, which fields are wrong and what to write instead.
 	Problems []string
 	// Misspelt lists resource names that Kubernetes does not have, with what to write instead, in a
@@ -93,11 +98,14 @@ type PolicyList struct {
 	Selections []capacity.Selection
 	// Resources are the names that an evaluation of the policies needs columns for, sorted.
 	Resources []string
+	// TooManyFilters is set if policies are invalid because of the filters of others.
+	TooManyFilters bool
 }
 
-// NewPolicyList returns the list of these policies, which are sorted by name.
+// NewPolicyList returns the list of these policies, which are sorted by name. It makes policies invalid that
+// have filters beyond MaxFilters.
 func NewPolicyList(all []Policy) *PolicyList {
-	l := &PolicyList{All: all, Valid: make([]offer.Policy, 0, len(all))}
+	l := &PolicyList{All: all, Valid: make([]offer.Policy, 0, len(all)), TooManyFilters: boundFilters(all)}
 	for i := range all {
 		p := &all[i]
 		if p.Parsed != nil {

@@ -47,30 +47,35 @@ func (r *Rehearsal) Policies(all []table.Policy) []table.Policy {
 	}
 	all = slices.Clone(all)
 	for i := range all {
-		if all[i].Parsed == nil {
-			continue
-		}
-		parsed := *all[i].Parsed
-		if parsed.Nodes != nil {
-			nodes := *parsed.Nodes
-			nodes.Selection.Early, nodes.Selection.Filters = r.nodes(nodes.Selection.Early), r.nodes(nodes.Selection.Filters)
-			parsed.Nodes = &nodes
-		}
-		parsed.Consumers.Filters = slices.Clone(parsed.Consumers.Filters)
-		for k, f := range parsed.Consumers.Filters {
-			if own, ok := f.(consumerFilter); ok {
-				parsed.Consumers.Filters[k] = consumerFilter{own.rehearsed(r)}
-			}
-		}
-		parsed.Slices.Filters = slices.Clone(parsed.Slices.Filters)
-		for k, f := range parsed.Slices.Filters {
-			if own, ok := f.(sliceFilter); ok {
-				parsed.Slices.Filters[k] = sliceFilter{own.rehearsed(r)}
-			}
-		}
-		all[i].Parsed = &parsed
+		all[i].Parsed, all[i].Bounded = r.policy(all[i].Parsed), r.policy(all[i].Bounded)
 	}
 	return all
+}
+
+// policy returns a parsed policy with the filters of the rehearsal, nil for nil.
+func (r *Rehearsal) policy(of *offer.Policy) *offer.Policy {
+	if of == nil {
+		return nil
+	}
+	parsed := *of
+	if parsed.Nodes != nil {
+		nodes := *parsed.Nodes
+		nodes.Selection.Early, nodes.Selection.Filters = r.nodes(nodes.Selection.Early), r.nodes(nodes.Selection.Filters)
+		parsed.Nodes = &nodes
+	}
+	parsed.Consumers.Filters = slices.Clone(parsed.Consumers.Filters)
+	for k, f := range parsed.Consumers.Filters {
+		if own, ok := f.(consumerFilter); ok {
+			parsed.Consumers.Filters[k] = consumerFilter{own.rehearsed(r)}
+		}
+	}
+	parsed.Slices.Filters = slices.Clone(parsed.Slices.Filters)
+	for k, f := range parsed.Slices.Filters {
+		if own, ok := f.(sliceFilter); ok {
+			parsed.Slices.Filters[k] = sliceFilter{own.rehearsed(r)}
+		}
+	}
+	return &parsed
 }
 
 func (r *Rehearsal) nodes(all []capacity.NodeFilter) []capacity.NodeFilter {

@@ -341,6 +341,13 @@ func TestAChangeBeyondItsBoundsIsRefused(t *testing.T) {
 				c.Apply[i].Spec.Offer.Nodes = &v1alpha1.Nodes{Filter: fmt.Sprintf("node.name != '%d'", i)}
 			}
 		}},
+		{"there are 4 different filters: write at most 3", func(c *rest.Change) { // Nodes and consumers count for themselves.
+			for i := range 2 {
+				text := fmt.Sprintf("'%d' != ''", i)
+				c.Apply[i].Spec.Offer.Nodes = &v1alpha1.Nodes{Filter: text}
+				c.Apply[i].Spec.Consumers = &v1alpha1.Consumers{Filter: text}
+			}
+		}},
 		{"there are 513 overrides in all policies: write at most 512", func(c *rest.Change) {
 			s := &c.Apply[0].Spec
 			s.Overrides = append(s.Overrides, s.Overrides[0])

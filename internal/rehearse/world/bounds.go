@@ -3,7 +3,6 @@ package world
 import (
 	"cmp"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,8 +75,8 @@ func (s *sizes) add(at any, text string) (into bool) {
 	case *v1alpha1.Catalog:
 		return false // It decides nothing.
 	case *string:
-		if *at != "" && strings.HasSuffix(text, "filter") {
-			s.filters[*at] = struct{}{}
+		if filter := policy.FilterOf(at, text); filter != "" {
+			s.filters[filter] = struct{}{}
 		}
 	}
 	return true

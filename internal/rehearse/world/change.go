@@ -168,6 +168,9 @@ func edited(
 	}
 	p := policy.Of(next, filters)
 	p.Offered = offered
+	if existing != nil && p.Standing != table.Rehearsed && existing.Standing != table.Unsettled {
+		p.Standing = table.Edited
+	}
 	if len(p.Problems) > 0 {
 		return p, nil // They say what to write.
 	}
