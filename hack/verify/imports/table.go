@@ -228,7 +228,7 @@ var table = []rule{
 		tests: []string{"internal/capacity"}, why: read,
 	},
 	{place: "controllers/policy", may: append([]string{"internal/policy"}, perKind...), why: kind},
-	{place: "controllers/slice", may: perKind, why: kind},
+	{place: "controllers/slice", may: perKind, tests: []string{"internal/rehearse/world"}, why: kind},
 	{place: "controllers/classlist", may: perKind, why: kind},
 	{place: "controllers/placement", may: perKind, why: kind},
 	{place: "controllers/podsecurity", may: perKind, why: kind},
