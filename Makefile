@@ -207,7 +207,7 @@ manifests: ## Generate the CRDs and the RBAC role from the markers in the code, 
 	@# Components, which are removed with their CRDs.
 	mv config/crd/bases/proffer.dev_offers.yaml config/components/catalog/crd.yaml
 	mv config/crd/bases/proffer.dev_orchestrations.yaml config/components/orchestrator/crd.yaml
-	$(if $(wildcard controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./controllers/... paths=./internal/source/... paths=./internal/operator/... output:rbac:dir=config/rbac)
+	$(if $(wildcard internal/controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./internal/controllers/... paths=./internal/source/... paths=./internal/operator/... output:rbac:dir=config/rbac)
 	@# The chart takes these as they are. Its templates are for what its values change.
 	rm -rf $(CHART_FILES) && mkdir -p $(CHART_FILES)/{crds,rbac,admission,guards,served-classes,slice-pod-guard,provider-guard,catalog,orchestrator,alerts,dashboard}
 	cp config/crd/bases/*.yaml $(CHART_FILES)/crds

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/pflag"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"proffer.dev/proffer/controllers/catalog"
+	"proffer.dev/proffer/internal/controllers/catalog"
 	"proffer.dev/proffer/internal/resourcereader"
 )
 

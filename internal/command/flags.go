@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
-	"proffer.dev/proffer/controllers/catalog"
-	"proffer.dev/proffer/controllers/podsecurity"
+	"proffer.dev/proffer/internal/controllers/catalog"
+	"proffer.dev/proffer/internal/controllers/podsecurity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/resourcereader"

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/offered"
-	"proffer.dev/proffer/controllers/policy"
-	"proffer.dev/proffer/controllers/slice"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/controllers/offered"
+	"proffer.dev/proffer/internal/controllers/policy"
+	"proffer.dev/proffer/internal/controllers/slice"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/offer"

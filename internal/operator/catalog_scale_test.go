@@ -23,9 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/hack/controlplane"
 	core "proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/controllers/catalog"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"

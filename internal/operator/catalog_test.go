@@ -22,9 +22,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/catalog"
 	"proffer.dev/proffer/hack/controlplane"
 	core "proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/controllers/catalog"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 )

@@ -1,8 +1,8 @@
 package operator
 
 import (
-	"proffer.dev/proffer/controllers/catalog"
-	"proffer.dev/proffer/controllers/orchestration"
+	"proffer.dev/proffer/internal/controllers/catalog"
+	"proffer.dev/proffer/internal/controllers/orchestration"
 )
 
 // ofComponents returns the writers of the components that write objects, which are off by default.

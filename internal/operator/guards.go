@@ -3,9 +3,9 @@ package operator
 import (
 	"k8s.io/apimachinery/pkg/types"
 
-	"proffer.dev/proffer/controllers/classlist"
-	"proffer.dev/proffer/controllers/placement"
-	"proffer.dev/proffer/controllers/podsecurity"
+	"proffer.dev/proffer/internal/controllers/classlist"
+	"proffer.dev/proffer/internal/controllers/placement"
+	"proffer.dev/proffer/internal/controllers/podsecurity"
 	"proffer.dev/proffer/internal/kube"
 )
 

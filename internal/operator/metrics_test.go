@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/controllers/podsecurity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/offer"

@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/offered"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/controllers/offered"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"

@@ -15,7 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/podsecurity"
+	"proffer.dev/proffer/internal/controllers/podsecurity"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/nodestest"

@@ -10,9 +10,9 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"proffer.dev/proffer/controllers/offered"
-	"proffer.dev/proffer/controllers/policy"
-	"proffer.dev/proffer/controllers/slice"
+	"proffer.dev/proffer/internal/controllers/offered"
+	"proffer.dev/proffer/internal/controllers/policy"
+	"proffer.dev/proffer/internal/controllers/slice"
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/restore"

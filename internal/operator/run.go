@@ -17,9 +17,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	"proffer.dev/proffer/controllers/catalog"
-	"proffer.dev/proffer/controllers/podsecurity"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/controllers/catalog"
+	"proffer.dev/proffer/internal/controllers/podsecurity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/watchage"

@@ -15,10 +15,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/offered"
-	"proffer.dev/proffer/controllers/policy"
-	"proffer.dev/proffer/controllers/slice"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/controllers/offered"
+	"proffer.dev/proffer/internal/controllers/policy"
+	"proffer.dev/proffer/internal/controllers/slice"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/restore"

@@ -33,7 +33,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
-	"proffer.dev/proffer/controllers/orchestration"
+	"proffer.dev/proffer/internal/controllers/orchestration"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/operator"
 )

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/orchestration"
+	"proffer.dev/proffer/internal/controllers/orchestration"
 	"proffer.dev/proffer/internal/kube"
 )
 

@@ -65,15 +65,15 @@ func TestForbiddenImportsAreReported(t *testing.T) {
 			},
 		},
 		"the server in the controllers": {
-			pkg: listed{ImportPath: m + "controllers/policy", Imports: []string{m + "internal/resourcereader"}},
+			pkg: listed{ImportPath: m + "internal/controllers/policy", Imports: []string{m + "internal/resourcereader"}},
 			want: []string{
-				"controllers/policy imports proffer.dev/proffer/internal/resourcereader: controllers/policy may import only internal/policy, api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/filter, internal/visible, internal/capacity, internal/offer, internal/grant, because " + kind,
+				"internal/controllers/policy imports proffer.dev/proffer/internal/resourcereader: internal/controllers/policy may import only internal/policy, api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/filter, internal/visible, internal/capacity, internal/offer, internal/grant, because " + kind,
 			},
 		},
 		"the controllers of one kind in those of another": {
-			pkg: listed{ImportPath: m + "controllers/policy", Imports: []string{m + "controllers/slice"}},
+			pkg: listed{ImportPath: m + "internal/controllers/policy", Imports: []string{m + "internal/controllers/slice"}},
 			want: []string{
-				"controllers/policy imports proffer.dev/proffer/controllers/slice: controllers/policy may import only internal/policy, api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/filter, internal/visible, internal/capacity, internal/offer, internal/grant, because " + kind,
+				"internal/controllers/policy imports proffer.dev/proffer/internal/controllers/slice: internal/controllers/policy may import only internal/policy, api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/filter, internal/visible, internal/capacity, internal/offer, internal/grant, because " + kind,
 			},
 		},
 		"the control plane in a test": {
@@ -83,9 +83,9 @@ func TestForbiddenImportsAreReported(t *testing.T) {
 			},
 		},
 		"the control plane in the operator": {
-			pkg: listed{ImportPath: m + "controllers/policy", Imports: []string{m + "hack/controlplane"}},
+			pkg: listed{ImportPath: m + "internal/controllers/policy", Imports: []string{m + "hack/controlplane"}},
 			want: []string{
-				"controllers/policy imports proffer.dev/proffer/hack/controlplane: controllers/policy may import only internal/policy, api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/filter, internal/visible, internal/capacity, internal/offer, internal/grant, because " + kind,
+				"internal/controllers/policy imports proffer.dev/proffer/hack/controlplane: internal/controllers/policy may import only internal/policy, api, internal/table, internal/kube, internal/debounce, internal/quantity, internal/selection, internal/filter, internal/visible, internal/capacity, internal/offer, internal/grant, because " + kind,
 			},
 		},
 		"a test that imports in the opposite direction": {

@@ -42,11 +42,11 @@
 // The slice s has 6 of 8 cpu of gold, of which its pods use 2, and moves to silver. Until silver is
 // answered, all 6 count in gold. Then the record falls to 2, and another slice can get 6. If s returns to
 // gold, it gets what is left: 2, whatever stands in its status
-// (controllers/slice, TestASliceThatReturnsIsGrantedNoMoreThanIsLeft).
+// (internal/controllers/slice, TestASliceThatReturnsIsGrantedNoMoreThanIsLeft).
 //
 // # What always holds
 //
-// The tests are in controllers/slice, which keeps the states. They need no API server.
+// The tests are in internal/controllers/slice, which keeps the states. They need no API server.
 //
 //   - No order of events lets pods use more of a pool than it has, counts less than they may use, or lowers
 //     a grant without a reason; a replica that does not lead decides the same, and writes end

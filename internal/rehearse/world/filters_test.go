@@ -12,8 +12,8 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/controllers/policy"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/table"

@@ -19,8 +19,8 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/controllers/policy"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/controllers/policy"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/grant"

@@ -105,7 +105,7 @@ func newLab(t *testing.T, crds ...string) *lab {
 // grantRights gives the user of the writer the rights of the component, and those of the default
 // manifests that the component builds on.
 func (l *lab) grantRights() {
-	for _, file := range []string{"../../config/rbac/role.yaml", "../../config/components/orchestrator/role.yaml"} {
+	for _, file := range []string{"../../../config/rbac/role.yaml", "../../../config/components/orchestrator/role.yaml"} {
 		text, err := os.ReadFile(file)
 		test.Must(l.t, err)
 		for document := range strings.SplitSeq(string(text), "\n---\n") {
