@@ -71,6 +71,10 @@ func (g *grantCache) assume(term string, c *sliceEntry, t task, now time.Time) (
 		return false, 0
 	}
 	// A slow evaluation does not make the decision old: what changed meanwhile wakes another one.
+	if e.lacksAnswer(&t) {
+		e.task = nil
+		return false, 0
+	}
 	t.version, t.at, t.decision = c.version(), time.Now(), g.decision
 	e.task = &t
 	if left := e.until.Sub(now); left > 0 {
@@ -80,6 +84,12 @@ func (g *grantCache) assume(term string, c *sliceEntry, t task, now time.Time) (
 		return false, answerInterval
 	}
 	return true, 0
+}
+
+// lacksAnswer reports whether the record cannot be written before an answer to a slice that none can be written to.
+// It counts as it is until the slice changes.
+func (e *trackedSlice) lacksAnswer(t *task) bool {
+	return t.answer == nil && e.grants.NeedsAnswer(t.want)
 }
 
 // requests returns the slices that there is something to write to.
@@ -129,7 +139,7 @@ func (g *grantCache) next(uid types.UID) (t task, ok bool) {
 		!e.task.want.Gone && (e.gone() || e.slice.version() != e.task.version) {
 		return t, false
 	}
-	if time.Since(e.task.at) > maxDecisionAge {
+	if time.Since(e.task.at) > maxDecisionAge || e.lacksAnswer(e.task) {
 		return t, false
 	}
 	t = *e.task
@@ -223,7 +233,7 @@ func (g *grantCache) giveUp(uid types.UID, t *task, why string) {
 	g.change(uid, func(e *trackedSlice) {
 		e.stuck, e.sent = why, t.sent
 		c := e.newEntry()
-		e.grants.AnswerWritten(c.MayStand(c.Holds.In(c.class)))
+		e.grants.AnswerWritten(c.MayStand(c.Holds.In(t.want.Class)))
 	})
 }
 

@@ -6,7 +6,9 @@ import (
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test/nodestest"
 )
@@ -118,6 +120,43 @@ func TestAnAnswerThatFitsNowTakesBackWhatWasHeldBefore(t *testing.T) {
 		l.version++
 		next.record.version = strconv.Itoa(l.version)
 		cache.confirmRecord("a", next.record)
+	}
+}
+
+// No answer fits into a slice that has left gold for silver, and silver for a class that nobody answers. Until it
+// changes, its record stays as it is and counts.
+func TestASliceThatNoAnswerFitsIntoStaysAsItIsWhateverItsClassBecomes(t *testing.T) {
+	for name, class2 := range map[string]authv1beta1.ResourceSliceClass{"its class is not served": "platinum", "its policy is deleted": "silver"} {
+		l := aLeavingSlice(t, offer.Evict)
+		cache := l.decider.cache
+		pod := capacity.Pod{
+			Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
+		}
+		l.terms = termsOf(offer.Evict, 8000, map[string]string{"gold": "gold", "silver": "silver"}, pod)
+		l.see("a", class("silver"))
+		l.write("a")
+		answer := entryOf(t, cache, "a").answer
+		l.version++
+		cache.set(known(t, "s", "a", l.version, class(class2), asking("6"), answering(answer)))
+		l.terms = termsOf(offer.Evict, 3000, map[string]string{"gold": "gold", "silver": "silver"}, pod)
+		l.decideBy(l.terms)
+		refused(t, cache, "a")
+		if class2 == "silver" {
+			l.terms = termsOf(offer.Evict, 3000, map[string]string{"gold": "gold"}, pod)
+		}
+		for range 3 {
+			l.decideBy(l.terms)
+			if !cache.startWrites("a") {
+				continue
+			}
+			if next, ok := cache.next("a"); ok && next.step.Action == protocol.WriteAnswer {
+				t.Errorf("%s: an answer is to be written: %+v", name, next.answer)
+			}
+			cache.endWrites("a")
+		}
+		if got := l.gold(); got != 2000 {
+			t.Errorf("%s: %d of gold count, want the 2000 that pods use", name, got)
+		}
 	}
 }
 

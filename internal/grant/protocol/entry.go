@@ -163,6 +163,12 @@ func (e *Entry) Done(want Want) bool {
 	return action == Nothing
 }
 
+// NeedsAnswer reports whether the next write is that of an answer.
+func (e *Entry) NeedsAnswer(want Want) bool {
+	action, _ := e.next(want)
+	return action == WriteAnswer
+}
+
 func (e *Entry) next(want Want) (Action, Record) {
 	if len(e.uncertain) > 0 {
 		// First resolve the uncertainty: a write at the same version is either made, or proves that
