@@ -82,8 +82,8 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 }
 
 // stateOf returns a slice as a decision reads it: everything that it has stands in it as answered, and is on record.
-// A part that cannot be taken back is a slice of its own to which no answer can be written. What is about to
-// fall has fallen.
+// A part that cannot be taken back is a slice of its own to which no answer can be written. Falling amounts
+// count as given up already.
 func stateOf(s *table.DecidedSlice) *holding.Slice {
 	accepted, recorded := s.Slice.Granted != nil, s.Remaining()
 	if len(s.Recorded) > 0 && cmp.Or(s.GrantedIn, s.Class) == s.Class {

@@ -168,7 +168,7 @@ func edited(
 	}
 	p := policy.Of(next, filters)
 	p.Offered = offered
-	if existing != nil && p.Standing != table.Rehearsed && existing.Standing != table.Unsettled {
+	if existing != nil && existing.Parsed != nil && p.Standing != table.Rehearsed && existing.Standing != table.Unsettled {
 		p.Standing = table.Edited
 	}
 	if len(p.Problems) > 0 {

@@ -36,6 +36,9 @@ func TestAFilterTooManyIsRehearsedAsInvalid(t *testing.T) {
 	late := filtered("late", "node.name == 'late'")
 	late.CreationTimestamp = metav1.Unix(1_800_000_000, 0)
 	policies.Set(late)
+	dry := filtered("dry", "node.name == 'dry'")
+	dry.CreationTimestamp, dry.Spec.Mode = metav1.Unix(1_850_000_000, 0), v1alpha1.ModeDryRun
+	policies.Set(dry)
 	list := policies.List()
 	l := capacity.NewLedger()
 	s := &table.Snapshot{Policies: list.All, Time: time.Unix(1_900_000_000, 0)}
@@ -57,6 +60,9 @@ func TestAFilterTooManyIsRehearsedAsInvalid(t *testing.T) {
 			s.Offer.Nodes = &v1alpha1.Nodes{Filter: "node.name != 'n0'"}
 			s.Consumers = &v1alpha1.Consumers{Filter: "!('a' in consumer.labels)"}
 		})}}, []string{"late valid", "p-000 Invalid"}},
+		"a younger policy activated as one is deleted": {rest.Change{
+			Delete: []string{"p-007"}, Apply: []v1alpha1.ResourcePolicy{*filtered("dry", "node.name == 'dry'")},
+		}, []string{"late valid"}},
 		"an older policy deleted": {rest.Change{Delete: []string{"p-007"}}, []string{"late valid"}},
 	} {
 		for from, w := range map[string]*rehearse.World{"the operator": &live, "its snapshot": stored} {
