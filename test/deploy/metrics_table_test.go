@@ -40,7 +40,7 @@ func TestTheTableOfMetricsIsComplete(t *testing.T) {
 // metricsInTheCode returns the sorted names of the metrics in the operator's code.
 func metricsInTheCode(t *testing.T) []string {
 	t.Helper()
-	metric := regexp.MustCompile(`(?:\bName:\s*|\b(?:NewDesc|counter|gauge)\(\s*)"(proffer_[a-z_]+)"`)
+	metric := regexp.MustCompile(`(?:\bName:\s*|\b(?:NewDesc|NewWriteCounter|counter|gauge)\(\s*)"(proffer_[a-z_]+)"`)
 	names := map[string]bool{}
 	test.Must(t, filepath.WalkDir("../..", func(path string, d fs.DirEntry, err error) error {
 		switch {

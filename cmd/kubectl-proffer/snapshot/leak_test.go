@@ -110,8 +110,8 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Policies.Status.Conditions.Status> <.Policies.Status.Conditions.Type>
 		<.Policies.Status.OfferedResources>
 		<.Proffer>
-		<.Slices.Asked{}> <.Slices.GrantedBy> <.Slices.Granted{}>
-		<.Slices.Labels{}> <.Slices.Reclaim> <.Slices.Used{}>
+		<.Slices.Asked{}> <.Slices.Falling{}> <.Slices.GrantedBy> <.Slices.Granted{}>
+		<.Slices.Labels{}> <.Slices.Reclaim> <.Slices.Recorded{}> <.Slices.Used{}>
 		<.Unavailable{}>
 		<taint.key>
 	`)
