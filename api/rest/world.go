@@ -99,7 +99,8 @@ type WorldSlice struct {
 	Granted  Amounts `json:"granted,omitempty"`
 	// Used is the use of the slice's pods at any time since the grant.
 	Used Amounts `json:"used,omitempty"`
-	// Recorded is on record in the class if that is not what is granted. It counts until an answer is written.
+	// Recorded holds the amounts on record in the class, if they differ from Granted. They count until an answer
+	// is written.
 	Recorded Amounts `json:"recorded,omitempty"`
 	// Falling is the part of a fixed grant that counts until the next answer is written, and is gone then.
 	Falling Amounts `json:"falling,omitempty"`

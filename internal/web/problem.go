@@ -39,7 +39,7 @@ func problemLater(w http.ResponseWriter, code, seconds int, detail string) {
 	Problem(w, code, detail)
 }
 
-// enterReading is tryEnter for readers of these things. It answers one reader too many.
+// enterReading admits a reader of these things. Beyond maxReaders it answers 429 and says what is read.
 func enterReading(w http.ResponseWriter, reading chan struct{}, of string) (leave func(), entered bool) {
 	if leave, entered = tryEnter(reading); !entered {
 		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,

@@ -13,8 +13,9 @@ import (
 const maxBudget = 500 * time.Millisecond
 
 // budget is the patience of all evaluations with the filters of a chain. A filter without time for its call
-// queues up, and the time for one call is kept for each filter of the queue. It leaves the queue when it has
-// had the time of a call, or when it has no question any more: no filter can keep the others from answering.
+// queues up, and the time for one call is kept for each filter of the queue, at most maxBudget in all. It leaves
+// the queue when it has had the time of a call, or when it has no question any more: no filter can keep the
+// others from answering.
 type budget struct {
 	mu       sync.Mutex
 	left     time.Duration
@@ -22,13 +23,13 @@ type budget struct {
 	queue    []queued
 }
 
-// queued is a filter that waits for time, and the time that it has had since then.
+// queued holds a filter that waits for time, and the time that its calls took since it began to wait.
 type queued struct {
 	*caller
 	had time.Duration
 }
 
-// indexOf returns the place of a filter in the queue, or that behind it, and whether the filter is in it.
+// indexOf returns the place of a filter in the queue, or the length of the queue, and whether the filter is in it.
 func (b *budget) indexOf(c *caller) (place int, waits bool) {
 	if i := slices.IndexFunc(b.queue, func(q queued) bool { return q.caller == c }); i >= 0 {
 		return i, true
@@ -36,7 +37,8 @@ func (b *budget) indexOf(c *caller) (place int, waits bool) {
 	return len(b.queue), false
 }
 
-// next implements patience. A filter leaves the time for one call to each filter before it in the queue.
+// next implements patience. A filter leaves the time for one call to each filter before it in the queue, but
+// needs no more than maxBudget.
 func (b *budget) next(c *caller) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

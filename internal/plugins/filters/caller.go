@@ -74,7 +74,7 @@ type caller struct {
 	// again causes an evaluation that asks about these objects.
 	again                   func(keys []string)
 	evaluations, rehearsals *lane
-	// budget is that of all filters of the chain.
+	// budget is shared by all filters of the chain.
 	budget *budget
 
 	mu     sync.Mutex

@@ -171,7 +171,7 @@ func (r *Runner) awaitCall(ended <-chan error) error {
 func (r *Runner) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	ref := plugin.Reference{Kind: plugin.Kind(request.Namespace), Key: request.Name}
 	defer func() {
-		if v := recover(); v != nil { // It is a fault of the Runner: call recovers those of the reconciler.
+		if v := recover(); v != nil { // The Runner panicked: call recovers panics of the reconciler.
 			r.log(ref, panicErrorOf(v))
 			panic(v) // The controller counts it, and retries.
 		}
