@@ -30,7 +30,8 @@ var plain = []string{
 // longest are packages that take minutes. They come first in their run, the longest first, so that none
 // of them runs alone at the end.
 var longest = []string{
-	"internal/operator", "internal/command", "hack/demo", "internal/metasync", "internal/controllers/slice", "test/accounting",
+	"internal/operator", "internal/command", "hack/demo", "internal/metasync", "internal/controllers/slice",
+	"test/accounting",
 	"internal/source/external", "internal/web", "internal/source/nodes", "internal/controllers/orchestration",
 	"test/deploy", "test/example", "test/life", "test/plugin", "internal/rehearse/world",
 }
