@@ -2,6 +2,7 @@ package kube
 
 import (
 	"fmt"
+	"runtime/debug"
 	"slices"
 	"strings"
 )
@@ -16,6 +17,8 @@ const (
 	MaxNamed = 5
 	// MaxShown bounds, in bytes, what a message repeats of a text that a consumer chose.
 	MaxShown = 64
+	// MaxStack bounds the stacks that are logged, in bytes.
+	MaxStack = 8 << 10
 	// maxName bounds each name in a list.
 	maxName = 100
 )
@@ -31,6 +34,10 @@ func Shorten(text string, most int) string {
 	}
 	return strings.ToValidUTF8(text[:most-len(ellipsis)], "") + ellipsis
 }
+
+// Stack returns the stack of the goroutine for a log line, shortened to MaxStack. After a panic, only the function
+// that recovers may call it.
+func Stack() string { return Shorten(string(debug.Stack()), MaxStack) }
 
 // First lists the first MaxNamed names, each cut to a readable length, and counts the others.
 func First(names []string) string { return FirstOf(names, len(names)) }

@@ -2,7 +2,6 @@ package policy
 
 import (
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -20,9 +19,6 @@ import (
 type Filters interface {
 	AddTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy)
 }
-
-// maxStack bounds the stack that is logged, in bytes.
-const maxStack = 8 << 10
 
 // bugs bounds the log lines about panics.
 var bugs = rate.Sometimes{First: 10, Interval: 10 * time.Second}
@@ -49,7 +45,7 @@ func readSpec(object *v1alpha1.ResourcePolicy, filters Filters, p *table.Policy)
 			bug := kube.Shorten(fmt.Sprint(v), kube.MaxMessage/4)
 			bugs.Do(func() {
 				klog.Background().Error(nil, "Parsing a policy panicked, which is a bug; the policy is Invalid",
-					"policy", object.Name, "panic", bug, "stack", kube.Shorten(string(debug.Stack()), maxStack))
+					"policy", object.Name, "panic", bug, "stack", kube.Stack())
 			})
 			p.Problems = []string{field.InternalError(field.NewPath("spec"), fmt.Errorf("this is a bug of Proffer, "+
 				"which panics when it parses this policy: report it, with the stack in its log, and undo the edit: %s",

@@ -4,15 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime/debug"
 	"time"
 
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/plugin"
 )
-
-// maxStack bounds the stack that is logged, in bytes.
-const maxStack = 8 << 10
 
 var (
 	errUnknownKind = errors.New("the kind is none of Policy, Offer, Grant and Consumer")
@@ -34,9 +30,7 @@ func (e *panicError) Error() string { return "panic: " + e.value }
 
 // panicErrorOf returns the error of a panic with this value. Only the function that recovers may call it.
 func panicErrorOf(v any) error {
-	return &panicError{
-		value: kube.Shorten(fmt.Sprint(v), kube.MaxMessage), stack: kube.Shorten(string(debug.Stack()), maxStack),
-	}
+	return &panicError{value: kube.Shorten(fmt.Sprint(v), kube.MaxMessage), stack: kube.Stack()}
 }
 
 // call makes one call of the reconciler, and counts and logs how it ends. A call that fails because

@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	crmetrics "sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/plugin"
 	"proffer.dev/proffer/test"
 )
@@ -289,7 +290,7 @@ func TestAPanicOutsideOfACallIsLoggedWithItsStack(t *testing.T) {
 			}
 		}
 		for _, line := range logged {
-			if len(line) > maxStack+2<<10 {
+			if len(line) > kube.MaxStack+2<<10 {
 				t.Errorf("a line of %d bytes was logged", len(line))
 			}
 		}
