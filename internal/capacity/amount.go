@@ -17,6 +17,20 @@ const (
 // pods, devices). An absent name is not the same as an amount of 0.
 type Amounts map[string]int64
 
+// Less returns the amounts without those of others, of each name what is left above 0. It is nil if nothing is left.
+func (a Amounts) Less(others Amounts) Amounts {
+	var rest Amounts
+	for name, amount := range a {
+		if left := amount - others[name]; left > 0 {
+			if rest == nil {
+				rest = Amounts{}
+			}
+			rest[name] = left
+		}
+	}
+	return rest
+}
+
 // InDevices reports whether the amounts of a resource are devices, such as GPUs: the extended resources
 // of Kubernetes, whose names have a domain. Each device matters to a pod, however many there are.
 func InDevices(name string) bool { return strings.Contains(name, "/") }

@@ -30,13 +30,10 @@ func (s *Slice) Remaining() capacity.Amounts {
 	if len(s.Falling) == 0 {
 		return s.Granted
 	}
-	rest := capacity.Amounts{}
-	for name, amount := range s.Granted {
-		if left := amount - s.Falling[name]; left > 0 {
-			rest[name] = left
-		}
+	if rest := s.Granted.Less(s.Falling); rest != nil {
+		return rest
 	}
-	return rest
+	return capacity.Amounts{} // It is not nil: the slice is accepted.
 }
 
 // carryOut grants each slice what was decided, takes what falls then, and reports whether that changed anything.

@@ -91,8 +91,7 @@ func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 	c, v := d.Slices[i], &d.Verdicts[i]
 	v.Want.Kept = d.used(c, d.Consumers[i], held)
 	b := sliceHoldings{had: held, used: v.Want.Kept, others: c.Holds.Without(c.Class)}
-	from, vouched := b.others.In(c.answeredLast()), held.Least(c.Vouched.In(c.Class).Amounts)
-	if !c.Settled && vouched.Empty() && !from.Empty() {
+	if from := b.others.In(c.answeredLast()); !c.Settled && !from.Empty() && c.vouchedOf(held).Empty() {
 		// The slice has just come from another class, and keeps its grant there until it is answered here.
 		b.had, b.others, b.moved, b.covering = from, b.others.Without(from.Class), true, held
 		b.used = protocol.Share{Class: c.Class} // What pods use is on record in the class before.
@@ -104,7 +103,7 @@ func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 	}
 	b.has = c.Standing(b.had)
 	if !c.answeredIn(b.had.Class) {
-		b.has = b.has.Least(c.Vouched.In(b.had.Class).Amounts)
+		b.has = c.vouchedOf(b.has)
 	}
 	return b
 }

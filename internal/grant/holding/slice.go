@@ -133,6 +133,11 @@ func (c *Slice) MayStand(held protocol.Share) protocol.Share {
 	case c.answeredIn(held.Class), c.Answer.Accepted:
 		return c.Standing(held)
 	}
+	return c.vouchedOf(held)
+}
+
+// vouchedOf returns how much of a share this term answers for.
+func (c *Slice) vouchedOf(held protocol.Share) protocol.Share {
 	return held.Least(c.Vouched.In(held.Class).Amounts)
 }
 

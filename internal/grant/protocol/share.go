@@ -67,16 +67,7 @@ func (s Share) With(o Share) Share {
 
 // Less returns the share without the amounts of another one.
 func (s Share) Less(o Share) Share {
-	var rest capacity.Amounts
-	for name, amount := range s.Amounts {
-		if left := amount - o.Amounts[name]; left > 0 {
-			if rest == nil {
-				rest = capacity.Amounts{}
-			}
-			rest[name] = left
-		}
-	}
-	s.Amounts = rest
+	s.Amounts = s.Amounts.Less(o.Amounts)
 	return s
 }
 
