@@ -70,11 +70,11 @@ func (g *grantCache) assume(term string, c *sliceEntry, t task, now time.Time) (
 		g.dropIfEmpty(c.uid)
 		return false, 0
 	}
-	// A slow evaluation does not make the decision old: what changed meanwhile wakes another one.
 	if e.lacksAnswer(&t) {
 		e.task = nil
 		return false, 0
 	}
+	// A slow evaluation does not make the decision old: what changed meanwhile wakes another one.
 	t.version, t.at, t.decision = c.version(), time.Now(), g.decision
 	e.task = &t
 	if left := e.until.Sub(now); left > 0 {

@@ -10,7 +10,6 @@ import (
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
-	"proffer.dev/proffer/test/nodestest"
 )
 
 // A slice leaves gold for silver, is granted nothing there, and moves on to a class that nobody answers. What its
@@ -19,19 +18,14 @@ func TestWhatASliceUsedOfAClassEndsWithItsPodsWhereverItMoves(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		l := aLeavingSlice(t, offer.Evict)
 		cache := l.decider.cache
-		nothing := func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") }
-		l.see("a", class("silver"), nothing)
+		l.see("a", class("silver"), askingNothing)
 		l.write("a")
 		e := entryOf(t, cache, "a")
 		l.version++
-		moved := known(t, "s", "a", l.version, class("platinum"), nothing, answering(e.answer))
+		moved := known(t, "s", "a", l.version, class("platinum"), askingNothing, answering(e.answer))
 		cache.set(moved)
 		if changes {
-			record := recordOf(l.version+1, 2000)
-			record.Earlier, record.Present = protocol.Shares{record.Present}, protocol.Share{Class: "silver", Policy: "silver"}
-			cache.endTerm()
-			cache.beginTerm("next", []slice{moved}, []grantRecord{record}, nobody)
-			l.version++
+			l.nextLeader(moved)
 		}
 		l.write("a")
 		if got := l.gold(); got != 2000 {
@@ -68,18 +62,13 @@ func TestWhatASliceUsedOfAClassEndsWithItsPodsBehindAShutGate(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		l := aLeavingSlice(t, offer.Evict)
 		cache := l.decider.cache
-		nothing := func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") }
-		l.see("a", class("silver"), nothing)
+		l.see("a", class("silver"), askingNothing)
 		l.write("a")
 		l.version++
-		hidden := known(t, "s", "a", l.version, class("silver"), nothing, withoutReplication)
+		hidden := known(t, "s", "a", l.version, class("silver"), askingNothing, withoutReplication)
 		cache.set(hidden)
 		if changes {
-			record := recordOf(l.version+1, 2000)
-			record.Earlier, record.Present = protocol.Shares{record.Present}, protocol.Share{Class: "silver", Policy: "silver"}
-			cache.endTerm()
-			cache.beginTerm("next", []slice{hidden}, []grantRecord{record}, nobody)
-			l.version++
+			l.nextLeader(hidden)
 		}
 		l.write("a")
 		if got := l.gold(); got != 2000 {
@@ -98,13 +87,12 @@ func TestWhatASliceUsedOfAClassEndsWithItsPodsBehindAShutGate(t *testing.T) {
 func TestAnAnswerThatFitsNowTakesBackWhatWasHeldBefore(t *testing.T) {
 	l := aLeavingSlice(t, offer.Evict)
 	cache := l.decider.cache
-	nothing := func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") }
 	l.version++
-	cache.set(known(t, "s", "a", l.version, class("silver"), nothing))
+	cache.set(known(t, "s", "a", l.version, class("silver"), askingNothing))
 	l.decideBy(l.terms)
 	refused(t, cache, "a")
 	l.version++
-	cache.set(known(t, "s", "a", l.version, class("silver"), nothing, withoutReplication))
+	cache.set(known(t, "s", "a", l.version, class("silver"), askingNothing, withoutReplication))
 	l.decideBy(l.terms)
 	if !cache.startWrites("a") {
 		t.Fatal("no write is needed")
@@ -190,17 +178,11 @@ func TestWhatASliceUsedOfAClassEndsWithItsPodsWithoutAPolicy(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		l := aLeavingSlice(t, offer.Evict)
 		cache, pods := l.decider.cache, l.terms
-		l.see("a", class("silver"), func(s *authv1beta1.ResourceSlice) {
-			s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0")
-		})
+		l.see("a", class("silver"), askingNothing)
 		l.write("a")
 		l.terms = termsOf(offer.Evict, 8000, map[string]string{"gold": "gold"})
 		if changes {
-			record := recordOf(l.version+1, 2000)
-			record.Earlier, record.Present = protocol.Shares{record.Present}, protocol.Share{Class: "silver", Policy: "silver"}
-			cache.endTerm()
-			cache.beginTerm("next", []slice{entryOf(t, cache, "a").slice}, []grantRecord{record}, nobody)
-			l.version++
+			l.nextLeader(entryOf(t, cache, "a").slice)
 		}
 		withoutPods := l.terms
 		l.terms = pods

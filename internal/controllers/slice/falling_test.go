@@ -5,13 +5,10 @@ import (
 	"testing"
 	"time"
 
-	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
-
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
-	"proffer.dev/proffer/test/nodestest"
 )
 
 // answered returns how much cpu the next decision answers a slice with, and what counts of a class.
@@ -38,10 +35,7 @@ func TestASliceThatMovesTakesNothingFromOthers(t *testing.T) {
 	l.see("a", class("silver"), asking("6"))
 	l.decideBy(l.terms)
 	cache := l.decider.cache
-	record := taskOf(t, cache, "a")
-	l.version++
-	record.record.version = strconv.Itoa(l.version)
-	cache.confirmRecord("a", record.record)
+	l.writeRecord("a")
 	for _, during := range []string{"while the answer is written", "after it was not written"} {
 		if got, counted := l.answered("b", "silver"); got != 2000 || counted != 8000 {
 			t.Errorf("%s: another slice is left %d, want the 2000 that it has; %d of silver count, want 8000", during, got, counted)
@@ -61,16 +55,13 @@ func TestWhatPodsUseCountsWhereTheyAreWhileTheSliceMoves(t *testing.T) {
 	l.terms = termsOf(offer.Evict, 8000, map[string]string{"gold": "gold", "silver": "silver"}, capacity.Pod{
 		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 2000},
 	})
-	l.see("a", func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0") })
+	l.see("a", askingNothing)
 	l.write("a")
 	l.version++
 	answer := entryOf(t, cache, "a").answer
 	cache.set(known(t, "s", "a", l.version, class("silver"), asking("6"), answering(answer)))
 	l.decideBy(l.terms)
-	record := taskOf(t, cache, "a")
-	l.version++
-	record.record.version = strconv.Itoa(l.version)
-	cache.confirmRecord("a", record.record)
+	l.writeRecord("a")
 	l.see("b", asking("8"))
 	for _, during := range []string{"while the answer is written", "after it was not written"} {
 		if got, counted := l.answered("b", "gold"); got != 6000 || counted != 8000 {
@@ -88,10 +79,7 @@ func TestAnAnswerThatMeetsAConflictIsDecidedOnAlike(t *testing.T) {
 	l.see("b")
 	l.decideBy(l.terms)
 	cache := l.decider.cache
-	record := taskOf(t, cache, "b")
-	l.version++
-	record.record.version = strconv.Itoa(l.version)
-	cache.confirmRecord("b", record.record)
+	l.writeRecord("b")
 	cache.endWrites("b")
 	if got, counted := l.answered("b", "gold"); got != 6000 || counted != 12000 {
 		t.Errorf("the slice is answered with %d, want the 6000 on record; %d of gold count, want 12000", got, counted)

@@ -78,10 +78,7 @@ func TestASnapshotIsRehearsedLikeTheOperator(t *testing.T) {
 			l.terms = goldBy(offer.Unused, 12000)
 			l.see("b")
 			l.decideBy(l.terms)
-			record := taskOf(t, l.decider.cache, "b")
-			l.version++
-			record.record.version = strconv.Itoa(l.version)
-			l.decider.cache.confirmRecord("b", record.record)
+			l.writeRecord("b")
 			l.decider.cache.endWrites("b")
 			l.decider.cache.set(known(t, "an-older-one", "c", l.version, asking("6")))
 			return l.decider.decide(time.Now(), func() *offer.AllocationInput { return l.terms }), goldBy(offer.Unused, 15000)

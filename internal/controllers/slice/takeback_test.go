@@ -75,6 +75,11 @@ func asking(cpu string) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) { s.Spec.Resources = nodestest.List("cpu", cpu, "memory", "1Gi") }
 }
 
+// askingNothing lets a slice ask for nothing.
+func askingNothing(s *authv1beta1.ResourceSlice) {
+	s.Spec.Resources = nodestest.List("cpu", "0", "memory", "0")
+}
+
 // A replica that does not lead answers requests for offers as well.
 func TestEveryReplicaCountsAGrantOnce(t *testing.T) {
 	w := aLeader(t)
@@ -312,6 +317,26 @@ func (l *leaving) write(uid types.UID) {
 		l.decideBy(l.terms)
 		l.version = writeAll(l.t, l.decider.cache, uid, l.version)
 	}
+}
+
+// writeRecord writes the record of a slice, which is what it needs first. Its worker keeps the slice.
+func (l *leaving) writeRecord(uid types.UID) {
+	l.t.Helper()
+	record := taskOf(l.t, l.decider.cache, uid)
+	l.version++
+	record.record.version = strconv.Itoa(l.version)
+	l.decider.cache.confirmRecord(uid, record.record)
+}
+
+// nextLeader begins the term of another leader, which finds the slice a as it was seen last, with nothing of silver
+// and 2 cores of gold on record.
+func (l *leaving) nextLeader(seen slice) {
+	l.t.Helper()
+	l.version++
+	record := recordOf(l.version, 2000)
+	record.Earlier, record.Present = protocol.Shares{record.Present}, protocol.Share{Class: "silver", Policy: "silver"}
+	l.decider.cache.endTerm()
+	l.decider.cache.beginTerm("next", []slice{seen}, []grantRecord{record}, nobody)
 }
 
 // see lets the leader see the slice a in a class, with the answer of 6 cores that Liqo gives in its class and
