@@ -27,9 +27,10 @@ const (
 // consumers are the clusters that request resources. The test writes their objects as
 // crd-replicator and Liqo would.
 type consumers struct {
-	t   *testing.T
-	api client.Client
-	ids []string
+	t      *testing.T
+	api    client.Client
+	writes *foreignWrites
+	ids    []string
 
 	mu sync.Mutex
 	// freed is broadcast when slices are no longer being changed.
@@ -51,8 +52,10 @@ func tenantOf(id string) *authv1beta1.Tenant {
 	}
 }
 
-func newConsumers(t *testing.T, api client.Client) *consumers {
-	c := &consumers{t: t, api: api, exists: map[client.ObjectKey]bool{}, busy: map[client.ObjectKey]bool{}}
+func newConsumers(t *testing.T, api client.Client, writes *foreignWrites) *consumers {
+	c := &consumers{
+		t: t, api: api, writes: writes, exists: map[client.ObjectKey]bool{}, busy: map[client.ObjectKey]bool{},
+	}
 	c.freed = sync.NewCond(&c.mu)
 	for i := range chaosConsumers {
 		id := fmt.Sprintf("consumer-%02d", i)
@@ -170,7 +173,10 @@ func (c *consumers) change(r *rand.Rand) {
 	defer c.free(key)
 	ctx := c.t.Context()
 	if !exists {
-		c.create(ctx, key, anyClass(r), anyRequest(r))
+		class := anyClass(r)
+		if c.create(ctx, key, class, anyRequest(r)); isLiqoClass(class) {
+			c.acceptAsLiqo(key)
+		}
 		return
 	}
 	s := &authv1beta1.ResourceSlice{ObjectMeta: metav1.ObjectMeta{Namespace: key.Namespace, Name: key.Name}}
@@ -184,7 +190,10 @@ func (c *consumers) change(r *rand.Rand) {
 		defer c.mu.Unlock()
 		c.exists[key] = false
 	case 2:
-		c.must(c.api.Patch(ctx, s, patchOf(object{"spec": object{"class": anyClass(r)}})))
+		class := anyClass(r)
+		if c.must(c.api.Patch(ctx, s, patchOf(object{"spec": object{"class": class}}))); isLiqoClass(class) {
+			c.acceptAsLiqo(key)
+		}
 	default:
 		c.must(c.api.Patch(ctx, s, patchOf(object{"spec": object{"resources": anyRequest(r).list()}})))
 	}

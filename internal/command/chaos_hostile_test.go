@@ -264,24 +264,44 @@ func (c *consumers) reserveAll(id string) []client.ObjectKey {
 }
 
 func (c *consumers) denyAndDelete(f *foreignWrites, key client.ObjectKey) error {
+	s, err := c.answerAsLiqo(f, key, func(s *authv1beta1.ResourceSlice) {
+		statusEdits["deny"](nil, s)
+		s.Status.Conditions[resourcesConditionOf(s)].Reason = "ResourceSliceResourcesDenied"
+	})
+	if err != nil || s == nil {
+		return err
+	}
+	return client.IgnoreNotFound(c.api.Delete(c.t.Context(), s))
+}
+
+// answerAsLiqo writes the status of a slice as Liqo does, and returns the slice, nil if it is gone.
+func (c *consumers) answerAsLiqo(
+	f *foreignWrites, key client.ObjectKey, edit func(*authv1beta1.ResourceSlice),
+) (*authv1beta1.ResourceSlice, error) {
 	ctx := c.t.Context()
 	for {
 		s := &authv1beta1.ResourceSlice{}
 		if err := c.api.Get(ctx, key, s); err != nil {
-			return client.IgnoreNotFound(err)
+			return nil, client.IgnoreNotFound(err)
 		}
 		err := f.by(others, keyOf(s), func() (string, error) {
-			statusEdits["deny"](nil, s)
-			s.Status.Conditions[resourcesConditionOf(s)].Reason = "ResourceSliceResourcesDenied"
+			edit(s)
 			err := c.api.Status().Update(ctx, s)
 			return s.ResourceVersion, err
 		})
-		if apierrors.IsConflict(err) {
-			continue
+		if !apierrors.IsConflict(err) {
+			return s, err
 		}
-		if err != nil {
-			return err
-		}
-		return client.IgnoreNotFound(c.api.Delete(ctx, s))
 	}
+}
+
+// acceptAsLiqo grants a slice of Liqo's own class everything that it requests, as Liqo does.
+func (c *consumers) acceptAsLiqo(key client.ObjectKey) {
+	_, err := c.answerAsLiqo(c.writes, key, func(s *authv1beta1.ResourceSlice) {
+		withoutAnswer(s)
+		s.Status.Conditions = append(s.Status.Conditions,
+			conditionOf(authv1beta1.ResourceSliceConditionTypeResources, "ResourceSliceResourcesAccepted"))
+		s.Status.Resources = s.Spec.Resources
+	})
+	c.must(err)
 }

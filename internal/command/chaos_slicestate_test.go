@@ -40,7 +40,7 @@ type sliceState struct {
 	// others change neither.
 	promised   amounts
 	promisedIn string
-	// left is what was promised when the slice moved to Liqo's class. If the slice returns before a
+	// left is what was promised when Liqo answered the slice in its own class. If the slice returns before a
 	// leader has noticed, it still has that.
 	left amounts
 	// forged reports whether the consumer has written the current answer.

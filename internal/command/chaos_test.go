@@ -118,7 +118,7 @@ func newChaos(t *testing.T) *chaos {
 		f.provider.addHost(zone, amounts{8000, 16 * 1024 * mib})
 	}
 	f.auditor = newAuditor(t, cluster.Config, f.provider, f.clock)
-	f.consumers = newConsumers(t, api)
+	f.consumers = newConsumers(t, api, f.auditor.foreignWrites)
 	f.hostile = newHostile(t, cluster.Config, api, f.auditor.foreignWrites)
 	f.replicas = startReplicas(t, cluster, api)
 	f.consumers.createAll(seed)
