@@ -39,15 +39,16 @@ func (s *Slice) Remaining() capacity.Amounts {
 // carryOut grants each slice what was decided, takes what falls then, and reports whether that changed anything.
 func carryOut(all []Slice, answers []Answer) (changed bool) {
 	for i := range all {
-		s, decided := &all[i], &answers[i]
-		changed = changed || len(s.Recorded) > 0
-		s.Recorded = nil // Once an answer is written, the record falls to it.
-		if len(s.Falling) > 0 {
-			s.Granted, s.Falling, changed = s.Remaining(), nil, true
-		}
-		if s.Pinned || decided.Verdict != Accept {
-			continue
-		}
+		changed = all[i].carryOut(&answers[i]) || changed
+	}
+	return changed
+}
+
+func (s *Slice) carryOut(decided *Answer) (changed bool) {
+	if len(s.Falling) > 0 {
+		s.Granted, s.Falling, changed = s.Remaining(), nil, true
+	}
+	if !s.Pinned && decided.Verdict == Accept {
 		moved := s.GrantedIn != "" && s.GrantedIn != s.Class || decided.Policy != nil && s.GrantedBy != decided.Policy.Name
 		if has := decided.Amounts(); moved || !maps.Equal(has, s.Granted) {
 			s.Granted, s.GrantedIn, changed = has, s.Class, true
@@ -56,5 +57,8 @@ func carryOut(all []Slice, answers []Answer) (changed bool) {
 			}
 		}
 	}
+	// Once an answer is written, the record falls to it.
+	changed = changed || s.Recorded.Less(s.Granted) != nil
+	s.Recorded = nil
 	return changed
 }
