@@ -38,8 +38,8 @@ const lag = 5 * time.Second
 //     count if they lasted since lag ago. With one overlapping class the limit is the capacity of
 //     the class; with more, it is the capacity of all nodes of these classes. Two overlapping
 //     classes may be decided one after the other, each by its own capacity, and be written in the
-//     reverse order. This check does not apply to a consumer that is given no more than its own
-//     pods already use.
+//     reverse order. This check does not apply to a slice or a consumer that is given no more than its
+//     own pods already use.
 //   - What the consumer has in the class is within the policy's max.
 //   - A class that denies an excess grants all or nothing. A consumer that is cordoned, drained or
 //     without Tenant gets nothing more, and neither does a slice that is not a replica of its
@@ -83,6 +83,17 @@ type releaseKey struct{ owner, creator, class string }
 type releasedPromise struct {
 	amounts
 	since time.Duration
+}
+
+// used returns what pods have used of the promise in all of the states.
+func (p *releasedPromise) used(of releaseKey, recent []providerState) amounts {
+	used := p.amounts
+	for _, r := range recent {
+		for i := range used {
+			used[i] = min(used[i], r.pools[of.class].created[of.creator][i])
+		}
+	}
+	return used
 }
 
 // observed is a version of a slice, as text.
@@ -240,7 +251,7 @@ func (a *auditor) answered(was, is *sliceState) {
 			a.raises++
 			a.checkRaise(kept, is, i, recent)
 		}
-		if a.hasOneUnit(is, i, recent) {
+		if a.hasOneUnit(is, i, recent) || a.isItsOwnUse(is, i, recent) {
 			continue
 		}
 		if is.granted[i] > before[i] {
@@ -262,6 +273,14 @@ func (a *auditor) answered(was, is *sliceState) {
 func (a *auditor) hasOneUnit(is *sliceState, i int, recent []providerState) bool {
 	return is.granted[i] == 1 &&
 		slices.ContainsFunc(recent, func(r providerState) bool { return r.used[ownerOf(is.key)] != amounts{} })
+}
+
+// isItsOwnUse reports whether the slice is granted no more than its own pods have used since it was granted
+// that before: that counts already.
+func (a *auditor) isItsOwnUse(is *sliceState, i int, recent []providerState) bool {
+	of := releaseKey{ownerOf(is.key), is.creator, is.promisedIn}
+	own := a.released[of]
+	return own != nil && is.granted[i] <= own.used(of, recent)[i]
 }
 
 // isLiqoClass reports whether Liqo answers the class itself.
@@ -291,9 +310,7 @@ func (a *auditor) checkRaise(was amounts, is *sliceState, i int, recent []provid
 			limited = false
 		}
 	}
-	// What pods of the slice itself use already is no more for its consumer, whatever has become of max.
-	own := a.released[releaseKey{owner, is.creator, is.promisedIn}]
-	limited = limited && (own == nil || is.granted[i] > own.amounts[i])
+	limited = limited && !a.isItsOwnUse(is, i, recent) // That is no more for its consumer, whatever has become of max.
 	if has := a.granted([]string{is.promisedIn}, nil, recent)[owner][i]; limited && has > limit {
 		a.fail("%s was raised from %d to %d: its consumer has %d of the class, want at most %d",
 			is.key, was, is.granted, has, limit)
@@ -370,8 +387,8 @@ func (a *auditor) checkCapacity(was amounts, is *sliceState, i int, recent []pro
 // lookback is how much of the past is logged with a mistake.
 const lookback = 20 * time.Second
 
-// logContext logs the context of the first mistake: the provider's recent states, all versions of the
-// slices that it names and the recent ones of others, the promises that count, and the current Grants.
+// logContext logs the context of the first mistake, or of a wait that failed: the provider's recent states, all
+// versions of the slices that it names and the recent ones of others, the promises that count, and the current Grants.
 func (a *auditor) logContext(mistake string) {
 	var out []string
 	for _, r := range a.provider.recent(a.at-lookback, a.at) {
@@ -383,7 +400,7 @@ func (a *auditor) logContext(mistake string) {
 			r.from, r.until, r.used, r.cordoned, r.drained, r.absent))
 	}
 	for _, o := range a.history {
-		if o.at >= a.at-lookback || strings.Contains(mistake, o.key) {
+		if o.at >= a.at-lookback || mistake == "" || strings.Contains(mistake, o.key) {
 			out = append(out, o.text)
 		}
 	}

@@ -37,12 +37,7 @@ func (a *auditor) granted(classes []string, decided *sliceState, recent []provid
 			slices.ContainsFunc(recent, func(r providerState) bool { return r.drained[of.owner] }) {
 			continue
 		}
-		counts := had.amounts
-		for _, r := range recent {
-			for i := range counts {
-				counts[i] = min(counts[i], r.pools[of.class].created[of.creator][i])
-			}
-		}
+		counts := had.used(of, recent)
 		// If a slice was recreated with the same name, the pods count as those of the new one too.
 		for i := range counts {
 			counts[i] = max(0, counts[i]-live[of][i])
@@ -56,6 +51,12 @@ func (a *auditor) granted(classes []string, decided *sliceState, recent []provid
 // to consumers with pods.
 func (a *auditor) awaitWithinCapacity() {
 	a.t.Helper()
+	defer func() {
+		if a.mu.Lock(); a.t.Failed() && a.wrong == 0 {
+			a.logContext("")
+		}
+		a.mu.Unlock()
+	}()
 	test.Eventually(a.t, func() error {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -96,7 +97,12 @@ func (a *auditor) checkSum(class string, classes []string, capacity amounts, now
 	if slices.ContainsFunc(classes, func(class string) bool { return a.provider.share(class).retains }) {
 		return nil
 	}
-	granted := a.granted(classes, nil, []providerState{now})
+	evicts := a.provider.share(class).evicts
+	recent := []providerState{now}
+	if evicts { // Grants are kept whatever pods use that are to go.
+		recent = nil
+	}
+	granted := a.granted(classes, nil, recent)
 	for _, s := range a.slices {
 		// A slice that has moved to another class is answered there, by the operator or somebody
 		// else, or not at all.
@@ -113,7 +119,7 @@ func (a *auditor) checkSum(class string, classes []string, capacity amounts, now
 			// them. Each class keeps what is used.
 			used = used && has[i] <= int64(len(classes))*now.used[id][i]+chaosSlices/chaosConsumers
 		}
-		if sum > capacity[i] && (a.provider.share(class).evicts || !used) {
+		if sum > capacity[i] && (evicts || !used) {
 			return fmt.Errorf("%d of resource %d are accepted in %v, whose capacity is %d: %v",
 				sum, i, classes, capacity[i], granted)
 		}
