@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -111,5 +113,19 @@ func TestARecordThatIsAboutToFallTakesNothingFromOthers(t *testing.T) {
 	cache.endWrites("a")
 	if got, counted := l.answered("b", "gold"); got != 1000 || counted != 8000 {
 		t.Errorf("the older slice is left %d, want 1000; %d count, want 8000", got, counted)
+	}
+}
+
+// Another client may write a slice or a Grant faster than it can be answered.
+func TestConflictsInARowAreRetriedOnceASecond(t *testing.T) {
+	l := aLeavingSlice(t, offer.Unused)
+	var waits []time.Duration
+	for range 7 {
+		waits = append(waits, l.decider.cache.fail("a", waitAfterConflict))
+	}
+	const first = 50 * time.Millisecond
+	want := []time.Duration{first, 2 * first, 4 * first, 8 * first, 16 * first, time.Second, time.Second}
+	if diff := cmp.Diff(want, waits); diff != "" {
+		t.Errorf("waits (-want +got):\n%s", diff)
 	}
 }

@@ -49,7 +49,7 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 			return false
 		}
 		cache.observeRecord(uid, now)
-		w.delayed.After(cache.fail(uid, func(int) time.Duration { return conflictAfter }))
+		w.delayed.After(cache.fail(uid, waitAfterConflict))
 		return false
 	default:
 		w.metrics.records.WithLabelValues("failed").Inc()
@@ -75,8 +75,13 @@ func (w *Writer) paceRecord(uid types.UID, t *task) {
 	}
 }
 
-// waitAfter returns the wait after this many failures in a row.
+// waitAfter returns the wait after this many failures in a row, the last of which was not a conflict.
 func waitAfter(failed int) time.Duration { return min(retryAfter<<min(failed-1, 10), retryAtMost) }
+
+// waitAfterConflict returns the wait after this many failures in a row, the last of which was a conflict.
+func waitAfterConflict(failed int) time.Duration {
+	return min(conflictAfter<<min(failed-1, 10), conflictAtMost)
+}
 
 // retry delays the next write of a slice after a failure, longer each time.
 func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
@@ -105,7 +110,7 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	case apierrors.IsConflict(err):
 		// The watch is about to bring the newer version, perhaps the result of an earlier attempt.
 		w.metrics.writes.WithLabelValues("conflict").Inc()
-		w.delayed.After(w.decider.cache.fail(uid, func(int) time.Duration { return conflictAfter }))
+		w.delayed.After(w.decider.cache.fail(uid, waitAfterConflict))
 		return false
 	case apierrors.IsNotFound(err):
 		return false

@@ -28,11 +28,10 @@ const (
 	// writeTimeout bounds one write. It is no longer than the time before another replica can
 	// replace a leader that is cut off.
 	writeTimeout = 5 * time.Second
-	// conflictAfter is the wait after a write that met a newer version. retryAfter, doubled each
-	// time up to retryAtMost, is the wait after any other failure.
-	conflictAfter = 50 * time.Millisecond
-	retryAfter    = time.Second
-	retryAtMost   = 30 * time.Second
+	// conflictAfter, doubled each time up to conflictAtMost, is the wait after a write that met a newer version.
+	// retryAfter, doubled each time up to retryAtMost, is the wait after any other failure.
+	conflictAfter, conflictAtMost = 50 * time.Millisecond, time.Second
+	retryAfter, retryAtMost       = time.Second, 30 * time.Second
 	// restoredNotice is the minimum time between two log lines about restored answers.
 	restoredNotice = time.Minute
 	// failureNotice is the minimum time between two log lines about writes to retry, after a burst.
