@@ -314,7 +314,7 @@ func TestSettingsOfLiqoThatDoNotFitAreReported(t *testing.T) {
 		"enforcement":       {v0(), controllerManager("v0.10.3", address, "--enable-resource-enforcement"), 2, []is{{Wrong, []string{"2 classes", "enableResourceEnforcement"}}}},
 		"for one class":     {v0(), controllerManager("v0.10.3", address, "--enable-resource-enforcement"), 1, []is{{OK, nil}}},
 		"without address":   {v0(), controllerManager("v0.10.3", "--offer-update-threshold-percentage=5"), 1, nil},
-		"without Liqo v0":   {v1(), controllerManager("v1.2.0", address), 1, nil},
+		"v1, not set":       {v1(), controllerManager("v1.2.0", address), 1, []is{{Warning, []string{"without requests", "defaultLimitsEnforcement"}}}},
 		"v1 as installed":   {v1(), controllerManager("v1.2.0", "--default-limits-enforcement=None"), 1, []is{{Warning, []string{"without requests", "defaultLimitsEnforcement"}}}},
 		"v1, strict":        {v1(), controllerManager("v1.2.0", "--default-limits-enforcement=Soft"), 1, []is{{OK, nil}}},
 		"v1 without class":  {v1(), controllerManager("v1.2.0", "--default-limits-enforcement=None"), 0, nil},

@@ -303,9 +303,9 @@ func findLiqoSettings(apis known[liqoAPIs], liqo known[*appsv1.Deployment], clas
 func findLimitsEnforcement(m liqoManager, classes int) []Finding {
 	enforcement, given := m.argument("default-limits-enforcement")
 	switch {
-	case !given || classes == 0:
+	case classes == 0:
 		return nil
-	case strings.EqualFold(enforcement, "None"):
+	case !given, strings.EqualFold(enforcement, "None"): // None is Liqo's default.
 		return []Finding{{
 			checkLiqoSettings, Warning,
 			"Liqo admits pods without requests, which its Quotas do not count: defaultLimitsEnforcement is None.",
