@@ -45,7 +45,7 @@ func TestStrangersDoNotEndTheOperator(t *testing.T) {
 			connections int
 			text        string
 		}{
-			"large headers": {300, "GET /metrics HTTP/1.1\r\nHost: h\r\nX-Large: " + strings.Repeat("a", 1<<20)},
+			"large headers": {640, "GET /metrics HTTP/1.1\r\nHost: h\r\nX-Large: " + strings.Repeat("a", 1<<20)},
 			"half requests": {1000, "GET /readyz HTTP/1.1\r\nX-Slow: "},
 			"no bodies":     {500, "POST /simulate HTTP/1.1\r\nHost: h\r\nContent-Length: 1000000\r\n\r\n"},
 		} {
