@@ -54,6 +54,26 @@ func TestTooManyFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 	expect("d-dry-run")
 }
 
+// Of 1,000 policies with a filter each, the oldest 256 hold, live and after a restart.
+func TestAThousandFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
+	const policies = 1000
+	live, restarted := NewCache(nil), NewCache(nil)
+	for i := range policies {
+		set := func(c *Cache, i int) {
+			c.Set(filtered(fmt.Sprintf("p-%03d", i), fmt.Sprintf("node.name != 'n%d'", i), int64(i)))
+		}
+		set(live, i)
+		set(restarted, policies-1-i)
+	}
+	for _, c := range []*Cache{live, restarted} {
+		for i, p := range c.List().All {
+			if valid := p.Parsed != nil; valid != (i < table.MaxFilters) {
+				t.Errorf("%s: valid %t, %q", p.Name, valid, p.Problems)
+			}
+		}
+	}
+}
+
 // An admin edits the oldest policy: the filter is one too many, and harms no other policy, on any replica and
 // after any restart.
 func TestAFilterTooManyHarmsThePolicyThatIsEdited(t *testing.T) {
