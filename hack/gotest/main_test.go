@@ -150,22 +150,24 @@ func TestRacy(t *testing.T) {
 }
 `
 	dir := module(t, source)
-	if err := os.MkdirAll(filepath.Join(dir, "test", "deploy"), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "test", "deploy", "m_test.go"), []byte(racy), 0o600); err != nil {
-		t.Fatal(err)
+	for _, place := range []string{"test/deploy", "cmd/kubectl-proffer/below"} {
+		if err := os.MkdirAll(filepath.Join(dir, place), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, place, "m_test.go"), []byte(racy), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	for _, tc := range []struct{ flag, want string }{
-		{"-run=.", "3 passed, 0 failed, 1 skipped"},
+		{"-run=.", "4 passed, 0 failed, 1 skipped"},
 		{"-run=TestGood", "2 passed, 0 failed, 0 skipped"},
-		{"-run=TestRacy", "1 passed, 0 failed, 0 skipped"},
+		{"-run=TestRacy", "2 passed, 0 failed, 0 skipped"},
 	} {
 		out, err := gotestIn(t, dir, ".", "--", "-count=1", tc.flag)
 		if err != nil {
 			t.Errorf("%s: %v", tc.flag, err)
 		}
-		for _, want := range []string{tc.want, "  1  . with the race detector\n", "  1  .\n"} {
+		for _, want := range []string{tc.want, "  1  . with the race detector\n", "  2  .\n"} {
 			if !strings.Contains(out, want) {
 				t.Errorf("%s: %q is missing in:\n%s", tc.flag, want, out)
 			}

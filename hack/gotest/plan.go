@@ -18,13 +18,23 @@ import (
 )
 
 // plain are the modules and packages that are tested without the race detector, which makes tests many
-// times as slow. Some start programs, and read pages, charts, images and answers. Some are pure: nothing
-// in them runs at the same time. Races of the operator are looked for where replicas, streams and
-// consumers compete: in its own packages and in test/slices.
+// times as slow; /... stands for all packages below. Some start programs, and read pages, charts, images and
+// answers; the plugin is one of these programs. Some are pure: nothing in them runs at the same time. Races of the
+// operator are looked for where replicas, streams and consumers compete: in its own packages and in test/slices.
 var plain = []string{
-	"cmd/kubectl-proffer", "cmd/kubectl-proffer/snapshot", "internal/capacity", "internal/grant",
-	"internal/grant/protocol", "internal/offer", "internal/rehearse/world", "test/bench", "test/deploy", "test/example",
-	"test/helm", "test/image", "test/life", "test/monitoring", "test/openapi", "test/page", "test/plugin",
+	"api/...", "cmd/kubectl-proffer/...", "hack/release", "hack/verify/...", "internal/broker", "internal/capacity",
+	"internal/catalog", "internal/grant", "internal/grant/holding", "internal/grant/protocol", "internal/offer",
+	"internal/quantity", "internal/rehearse/...", "internal/selection", "internal/visible",
+	"test/bench", "test/deploy", "test/example", "test/helm", "test/image", "test/life", "test/monitoring",
+	"test/openapi", "test/page", "test/plugin",
+}
+
+// isPlain reports whether a place is tested without the race detector.
+func isPlain(place string) bool {
+	return slices.ContainsFunc(plain, func(p string) bool {
+		above, all := strings.CutSuffix(p, "/...")
+		return place == above || all && strings.HasPrefix(place, above+"/")
+	})
 }
 
 // longest are packages that take minutes. They come first in their run, the longest first, so that none
@@ -115,7 +125,7 @@ func packagesOf(ctx context.Context, here, module string, unit bool) (found []te
 			return nil, 0, err
 		}
 		p.Place = filepath.ToSlash(place)
-		p.plain = slices.Contains(plain, p.Place) || slices.Contains(plain, path.Clean(filepath.ToSlash(module)))
+		p.plain = isPlain(p.Place) || isPlain(path.Clean(filepath.ToSlash(module)))
 		found = append(found, p)
 	}
 	slices.SortStableFunc(found, func(a, b testPackage) int { return rank(a) - rank(b) })
