@@ -15,7 +15,7 @@ ARG TARGETOS TARGETARCH
 ARG VERSION=unknown
 # -buildvcs=false, because the context has no .git.
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH GOWORK=off \
-    go build -trimpath -buildvcs=false -ldflags "-s -w -X main.version=$VERSION" -o /ko-app/proffer ./cmd/proffer
+    go build -trimpath -gcflags=all=-dwarf=false -buildvcs=false -ldflags "-s -w -X main.version=$VERSION" -o /ko-app/proffer ./cmd/proffer
 
 FROM gcr.io/distroless/static-debian12:nonroot@sha256:d093aa3e30dbadd3efe1310db061a14da60299baff8450a17fe0ccc514a16639
 ARG VERSION=unknown
