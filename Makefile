@@ -176,6 +176,9 @@ test-old-kubernetes: ## Check the manifests with every Kubernetes from 1.25; ins
 	KUBEBUILDER_ASSETS="$$old" PROFFER_KUBERNETES=1.25 \
 		$(call one-test,$(OLD),10m,./test/deploy,bin/test-old-kubernetes.txt)
 
+# Collecting garbage less often takes a fifth of its processor time off.
+lint: export GOGC := 300
+
 .PHONY: lint
 lint: $(GOLANGCI) ## Lint every module that holds Go code, and check its format
 	@failed=; $(GOLANGCI) fmt --diff || failed=" format (run make fmt)"; \
