@@ -10,7 +10,8 @@ const (
 	// MaxPodResources is the number of resource names that the ledger counts per pod. cpu and
 	// memory are always among them.
 	MaxPodResources = 64
-	// MaxUnboundResources is the same per pod without a node: no node bounds how many of those there are.
+	// MaxUnboundResources is the same per pod without a node, unless more of its names are listed by nodes: no
+	// node bounds how many of those pods there are, but their consumer can be held only to what counts.
 	MaxUnboundResources = 8
 	// MaxNodeResources is the number of resource names that the ledger counts per node. cpu, memory
 	// and pods are always among them.

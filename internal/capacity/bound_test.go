@@ -31,6 +31,37 @@ func TestAPodWithTooManyResourceNamesKeepsTheListedOnes(t *testing.T) {
 	}
 }
 
+// A pod that waits may ask for more listed resources than fit into the bound of what no node lists.
+func TestAPodThatWaitsCountsWithAllThatNodesList(t *testing.T) {
+	const gpu = "nvidia.com/gpu"
+	lists := Amounts{CPU: 8000, Memory: 1 << 30, Pods: 110, gpu: 8}
+	for i := range MaxUnboundResources {
+		lists[fmt.Sprintf("devices.example.com/%d", i)] = 10
+	}
+	l := NewLedger()
+	l.SetNode(node("n1", allocatable(lists)))
+	p := Pod{Key: "hostile", Consumer: "rome", Requests: Amounts{CPU: 3000, Memory: 1 << 20, gpu: 5}}
+	for name := range lists {
+		if p.Requests[name] == 0 && name != Pods {
+			p.Requests[name] = 1
+		}
+	}
+	for i := range 1000 {
+		p.Requests[fmt.Sprintf("a.before.all.others/%04d", i)] = int64(i % 2)
+	}
+	l.SetPod(p)
+	v, _ := everyNode(l)
+	if got := amounts(v, v.Used.Of("rome").Everywhere); got[gpu] != 5 || got[CPU] != 3000 || got["devices.example.com/7"] != 1 {
+		t.Errorf("in use: %v", got)
+	}
+	if n, want := len(l.pods["hostile"].requests), len(lists); n != want {
+		t.Errorf("%d names counted, want %d", n, want)
+	}
+	if changed := l.SetPod(p); changed {
+		t.Error("setting the same pod again reports a change")
+	}
+}
+
 func TestANodeWithTooManyResourceNamesKeepsCPUMemoryAndPods(t *testing.T) {
 	all := Amounts{CPU: 8000, Memory: 1 << 30, Pods: 110}
 	for i := range 1000 {

@@ -224,8 +224,8 @@ func (l *Ledger) counts(a *nodeAccount) bool {
 }
 
 // SetPod sets the present state of a pod that is not finished, and reports whether the account changed.
-// If there are more than MaxPodResources names, the ledger counts those that Countable keeps, of a pod
-// without a node MaxUnboundResources in the same order.
+// If there are more than MaxPodResources names, the ledger counts those that Countable keeps. Of a pod without a
+// node it counts the same names that nodes list, and fills up to MaxUnboundResources with others.
 func (l *Ledger) SetPod(pod Pod) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -240,22 +240,35 @@ func (l *Ledger) Countable(requests Amounts) Amounts {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.countable(requests, MaxPodResources)
+	return requests.Bounded(MaxPodResources, l.names.listed)
 }
 
-func (l *Ledger) countable(requests Amounts, most int) Amounts {
-	return requests.Bounded(most, l.names.listed)
+// countableUnbound returns what counts of the requests of a pod without a node.
+func (l *Ledger) countableUnbound(requests Amounts) Amounts {
+	if len(requests) <= MaxUnboundResources {
+		return requests
+	}
+	nonzero, listed := make(Amounts, len(requests)), 0
+	for name, amount := range requests {
+		if amount == 0 {
+			continue
+		}
+		if nonzero[name] = amount; l.names.listed(name) {
+			listed++
+		}
+	}
+	return nonzero.Bounded(min(max(listed, MaxUnboundResources), MaxPodResources), l.names.listed)
 }
 
 func (l *Ledger) setPod(pod Pod) (changed bool) {
 	if pod.Consumer == "" || len(pod.Creator) > MaxCreator {
 		pod.Creator = ""
 	}
-	most := MaxPodResources
 	if pod.Node == "" {
-		most = MaxUnboundResources
+		pod.Requests = l.countableUnbound(pod.Requests)
+	} else {
+		pod.Requests = pod.Requests.Bounded(MaxPodResources, l.names.listed)
 	}
-	pod.Requests = l.countable(pod.Requests, most)
 	e := l.pods[pod.Key]
 	if e != nil && e.on.name == pod.Node && e.consumer == pod.Consumer && e.creator == pod.Creator &&
 		l.names.matchesPod(e.requests, pod.Requests) {
