@@ -163,10 +163,15 @@ func up(n *capacity.Node) bool {
 	return n.State == capacity.Ready && !slices.ContainsFunc(n.Taints, ofReadiness)
 }
 
-// ofReadiness reports whether the node controller sets the taint on nodes that are not Ready. It removes
-// it some time after the node is Ready again.
+// ofReadiness reports whether the taint comes and goes with a node's components: the node controller sets it on nodes
+// that are not Ready, and removes it some time after they are Ready again; that of the network is set while an agent
+// of the network restarts.
 func ofReadiness(t capacity.Taint) bool {
-	return t.Key == corev1.TaintNodeNotReady || t.Key == corev1.TaintNodeUnreachable
+	switch t.Key {
+	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable:
+		return true
+	}
+	return false
 }
 
 // text describes the losses that do not count yet, for capacity.Node.Grace.

@@ -35,6 +35,9 @@ func notReady(n *capacity.Node) {
 func tainted(n *capacity.Node) {
 	n.Taints = append(n.Taints, capacity.Taint{Key: "node.kubernetes.io/not-ready", Effect: capacity.NoSchedule})
 }
+func offline(n *capacity.Node) {
+	n.Taints = append(n.Taints, capacity.Taint{Key: "node.kubernetes.io/network-unavailable", Effect: capacity.NoSchedule})
+}
 func cordoned(n *capacity.Node)            { n.State = capacity.Cordoned }
 func unlabelled(n *capacity.Node)          { delete(n.Labels, "pool") }
 func relabelled(n *capacity.Node)          { n.Labels["pool"] = "silver" }
@@ -69,6 +72,7 @@ func TestWhatMayPassByItselfCountsAfterAGrace(t *testing.T) {
 	}{
 		"not Ready":                     {nil, edits{notReady}, nil, "not Ready"},
 		"a taint that stays":            {nil, edits{tainted}, nil, "not Ready"},
+		"no network":                    {nil, edits{offline}, nil, "not Ready"},
 		"a label":                       {nil, edits{unlabelled}, nil, "without the label pool"},
 		"no devices":                    {nil, edits{withoutGPUs}, nil, "without nvidia.com/gpu"},
 		"no device plugin":              {nil, edits{withoutDevicePlugin}, nil, "without nvidia.com/gpu"},
