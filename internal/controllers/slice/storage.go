@@ -66,7 +66,8 @@ func (d *Decider) storageClasses() []namedClass { return listStorage(d.storage.A
 
 // listStorage lists StorageClasses as an answer has them: the default first, the others by name. Of several
 // that are marked as the default, Kubernetes takes the newest, and of these the first by name. Liqo's own is
-// the last, because a consumer without a default takes the first; and never the default.
+// the last, because a consumer without a default takes the first, left out if it would be the first, and never
+// the default.
 func listStorage(all map[string]storageClass) []namedClass {
 	byName := slices.SortedFunc(maps.Values(all), func(a, b storageClass) int { return cmp.Compare(a.name, b.name) })
 	var standard *storageClass
@@ -85,6 +86,9 @@ func listStorage(all map[string]storageClass) []namedClass {
 		default:
 			others = append(others, namedClass{c.name, false})
 		}
+	}
+	if len(first)+len(others) == 0 {
+		return nil
 	}
 	return slices.Concat(first, others, last)
 }

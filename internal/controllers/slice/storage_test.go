@@ -60,6 +60,7 @@ func TestTheDefaultStorageClassIsThatOfKubernetes(t *testing.T) {
 			[]storagev1.StorageClass{aStorageClass("liqo", "", 9, liqo.StorageProvisioner), aStorageClass("slow", "", 1, provisioner)},
 			[]namedClass{{"slow", false}, {"liqo", false}},
 		},
+		"Liqo's own is nobody's first": {[]storagev1.StorageClass{aStorageClass("liqo", ga, 9, liqo.StorageProvisioner)}, nil},
 		"Liqo's own is nobody's default": {
 			[]storagev1.StorageClass{aStorageClass("liqo", ga, 9, liqo.StorageProvisioner), aStorageClass("slow", ga, 1, provisioner)},
 			[]namedClass{{"slow", true}, {"liqo", false}},
