@@ -86,6 +86,9 @@ func TestNoCapacityIsGrantedTwiceUnderChaos(t *testing.T) {
 	defer a.mu.Unlock()
 	t.Logf("%d kills, %d freezes of the API server, %d suspensions of the leader, %d drains, %d pods bound late, %d answers with %d raises, %d checks",
 		f.replicas.kills, f.freezes, f.suspensions, f.drains, f.provider.bound, a.writes, a.raises, a.checks)
+	if f.provider.bound == 0 {
+		t.Error("no pod was bound after it had waited")
+	}
 	if f.adversary {
 		t.Logf("actions of the hostile consumer: %s", f.hostile.summary(t))
 	}

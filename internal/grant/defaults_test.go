@@ -71,6 +71,10 @@ func TestARequestGetsTheDefaultsWithinWhatIsOffered(t *testing.T) {
 			gold(), node, capacity.Amounts{"cpu": 2000}, "s cpu=2000",
 			"granted by policy standard, but a virtual node without memory and pods runs no pods: write amounts in the request, such as memory: 8Gi, pods: 110", ReasonIncomplete,
 		},
+		"no defaults, and a zero is asked for": {
+			gold(), node, capacity.Amounts{"cpu": 0, "memory": 1 << 30, "pods": 1}, "s cpu=0,memory=1073741824,pods=1",
+			"granted by policy standard, but a virtual node without cpu runs no pods: write amounts in the request, such as cpu: 4", ReasonIncomplete,
+		},
 		"no defaults, and not all is granted": {
 			gold(), node, capacity.Amounts{"cpu": 9000, "memory": 1}, "s cpu=8000,memory=1",
 			"granted 8 of 9 cpu: policy standard leaves 8 for this cluster; a virtual node without pods runs no pods: write amounts in the request, such as pods: 110", ReasonCapped,
