@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -23,37 +22,25 @@ import (
 // etcdLimit is roughly the size of the largest object that an API server stores, in bytes.
 const etcdLimit = 3 << 19
 
-// untilFull adds elements to an object up to the size etcdLimit. add returns the element of a number, whose size
-// depends on the number of its digits alone. In the object it is some bytes longer than by itself.
-func untilFull(longer int, add func(i int) (element any)) {
-	var size, each, next int
-	for i := 0; size < etcdLimit; i++ {
-		element := add(i)
-		if i == next {
-			text, _ := json.Marshal(element)
-			each, next = len(text)+longer, max(1, 10*next)
-		}
-		size += each
-	}
-}
-
 // many returns as many entries as an object of the size etcdLimit holds.
 func many(entry func(i int) (key string, value any)) map[string]any {
 	out := map[string]any{}
-	untilFull(len(",")-len("{}"), func(i int) any {
+	for size, i := 0, 0; size < etcdLimit; i++ {
 		key, value := entry(i)
+		text, _ := json.Marshal(value)
+		size += len(key) + len(text) + len(`"":,`)
 		out[key] = value
-		return map[string]any{key: value}
-	})
+	}
 	return out
 }
 
 func manyOf(element func(i int) any) []any {
 	var out []any
-	untilFull(len(","), func(i int) any {
+	for size, i := 0, 0; size < etcdLimit; i++ {
+		text, _ := json.Marshal(element(i))
+		size += len(text) + 1
 		out = append(out, element(i))
-		return out[i]
-	})
+	}
 	return out
 }
 
@@ -67,8 +54,7 @@ type filled struct {
 
 func longText() any { return strings.Repeat("x", etcdLimit) }
 
-// manyEntries returns a map that the caller must not change.
-var manyEntries = sync.OnceValue(func() any { return many(quantityEntry) })
+func manyEntries() any { return many(quantityEntry) }
 
 func manyLike(element func(i int) any) func() any {
 	return func() any { return manyOf(element) }
