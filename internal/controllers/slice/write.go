@@ -76,11 +76,16 @@ func (w *Writer) paceRecord(uid types.UID, t *task) {
 }
 
 // waitAfter returns the wait after this many failures in a row, the last of which was not a conflict.
-func waitAfter(failed int) time.Duration { return min(retryAfter<<min(failed-1, 10), retryAtMost) }
+func waitAfter(failed int) time.Duration { return doubled(retryAfter, failed, retryAtMost) }
 
 // waitAfterConflict returns the wait after this many failures in a row, the last of which was a conflict.
 func waitAfterConflict(failed int) time.Duration {
-	return min(conflictAfter<<min(failed-1, 10), conflictAtMost)
+	return doubled(conflictAfter, failed, conflictAtMost)
+}
+
+// doubled returns the first wait, doubled after each further failure, or at most the last argument.
+func doubled(first time.Duration, failed int, most time.Duration) time.Duration {
+	return min(first<<min(failed-1, 10), most)
 }
 
 // retry delays the next write of a slice after a failure, longer each time.
