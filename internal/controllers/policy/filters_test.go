@@ -58,12 +58,12 @@ func TestTooManyFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 func TestAThousandFiltersHarmTheNewestPoliciesOnly(t *testing.T) {
 	const policies = 1000
 	live, restarted := NewCache(nil), NewCache(nil)
+	policy := func(i int) *v1alpha1.ResourcePolicy {
+		return filtered(fmt.Sprintf("p-%03d", i), fmt.Sprintf("node.name != 'n%d'", i), int64(i))
+	}
 	for i := range policies {
-		set := func(c *Cache, i int) {
-			c.Set(filtered(fmt.Sprintf("p-%03d", i), fmt.Sprintf("node.name != 'n%d'", i), int64(i)))
-		}
-		set(live, i)
-		set(restarted, policies-1-i)
+		live.Set(policy(i))
+		restarted.Set(policy(policies - 1 - i))
 	}
 	for _, c := range []*Cache{live, restarted} {
 		for i, p := range c.List().All {
