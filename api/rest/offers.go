@@ -217,7 +217,8 @@ type Slice struct {
 
 // Pod is a pod that counts as a consumer's.
 type Pod struct {
-	// UID is the pod's; the operator keeps no names of pods.
+	// UID is the pod's; the operator keeps no names of pods. One that is accepted and not created has the UID,
+	// namespace and name of its ShadowPod, as uid/namespace/name.
 	UID string `json:"uid"`
 	// Node is empty while the pod is not bound.
 	Node     string  `json:"node"`

@@ -17,7 +17,11 @@ type Ledger struct {
 	mu    sync.Mutex
 	names nameTable
 	nodes map[string]*nodeAccount
-	pods  map[string]*podEntry
+	// pods are the pods that exist, and the announced ones from which none is made.
+	pods map[string]*podEntry
+	// announced are pods that are accepted, by key; made counts the pods that are made from each.
+	announced map[string]Pod
+	made      map[string]int
 	// groups are sorted by key; groupOf maps each of their nodes to its group.
 	groups  []NodeGroup
 	groupOf map[string]*NodeGroup
@@ -56,6 +60,8 @@ type podEntry struct {
 	on *nodeAccount
 	// consumer is empty for a pod of this cluster's own, which has no creator either.
 	consumer, creator string
+	// from is the key of the announced pod that it is made from, empty for none.
+	from string
 	// requests are sorted by number. None is 0.
 	requests []numberedAmount
 	// previous and next are other pods on the node.
@@ -66,7 +72,7 @@ type podEntry struct {
 func NewLedger() *Ledger {
 	return &Ledger{
 		names: newNameTable(), nodes: map[string]*nodeAccount{}, pods: map[string]*podEntry{},
-		runningSums: newRunningSums(),
+		announced: map[string]Pod{}, made: map[string]int{}, runningSums: newRunningSums(),
 	}
 }
 
@@ -261,6 +267,17 @@ func (l *Ledger) countableUnbound(requests Amounts) Amounts {
 }
 
 func (l *Ledger) setPod(pod Pod) (changed bool) {
+	e, changed := l.place(l.counted(pod))
+	if was := e.from; was != pod.From {
+		e.from = pod.From
+		changed = l.countMade(was, -1) || changed
+		changed = l.countMade(pod.From, 1) || changed
+	}
+	return changed
+}
+
+// counted returns the part of a pod that counts.
+func (l *Ledger) counted(pod Pod) Pod {
 	if pod.Consumer == "" || len(pod.Creator) > MaxCreator {
 		pod.Creator = ""
 	}
@@ -269,10 +286,15 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 	} else {
 		pod.Requests = pod.Requests.Bounded(MaxPodResources, l.names.listed)
 	}
-	e := l.pods[pod.Key]
+	return pod
+}
+
+// place counts a pod in this state, and reports whether the account changed.
+func (l *Ledger) place(pod Pod) (e *podEntry, changed bool) {
+	e = l.pods[pod.Key]
 	if e != nil && e.on.name == pod.Node && e.consumer == pod.Consumer && e.creator == pod.Creator &&
 		l.names.matchesPod(e.requests, pod.Requests) {
-		return false
+		return e, false
 	}
 	// The new requests refer to their names before the old ones release theirs, so that a name that
 	// both have keeps its number.
@@ -284,6 +306,7 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 		e = &podEntry{}
 		l.pods[pod.Key] = e
 	} else {
+		next.from = e.from
 		old := e.on
 		l.removePod(e)
 		if old != next.on {
@@ -294,7 +317,7 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 	*e = next
 	l.addPod(e)
 	l.redistribute(e.on)
-	return true
+	return e, true
 }
 
 // DeletePod removes a pod that is finished or deleted, and reports whether it was in the account.
@@ -305,15 +328,20 @@ func (l *Ledger) DeletePod(key string) (changed bool) {
 }
 
 func (l *Ledger) deletePod(key string) (changed bool) {
-	e, ok := l.pods[key]
-	if !ok {
+	e := l.pods[key]
+	if e == nil {
 		return false
 	}
+	l.dropPod(key, e)
+	l.countMade(e.from, -1)
+	return true
+}
+
+func (l *Ledger) dropPod(key string, e *podEntry) {
 	delete(l.pods, key)
 	l.removePod(e)
 	l.redistribute(e.on)
 	l.dropIfEmpty(e.on)
-	return true
 }
 
 // account returns the account of a node, a new one if there is none.

@@ -2,6 +2,7 @@ package capacity
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"math/big"
@@ -16,11 +17,21 @@ import (
 
 // world is the model that a Ledger is compared with: the objects themselves.
 type world struct {
-	nodes  map[string]Node
-	pods   map[string]Pod
-	groups []NodeGroup
+	nodes map[string]Node
+	// pods has what counts: the existing pods, and the announced ones from which none of them is made.
+	pods, existing, announced map[string]Pod
+	groups                    []NodeGroup
 	// reselling is set if a selection is of peers.
 	reselling bool
+}
+
+// count sets the pods that count.
+func (w *world) count() {
+	w.pods = maps.Clone(w.announced)
+	for _, p := range w.existing {
+		delete(w.pods, p.From)
+	}
+	maps.Copy(w.pods, w.existing)
 }
 
 func (w world) counts(n Node) bool { return w.reselling || !n.Virtual }
@@ -381,13 +392,22 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 	}
 	rapid.Check(t, func(t *rapid.T) {
 		selections, asked := every, []string{"example.com/fpga"}
-		l, w := NewLedger(), world{nodes: map[string]Node{}, pods: map[string]Pod{}}
+		l, w := NewLedger(), world{nodes: map[string]Node{}, existing: map[string]Pod{}, announced: map[string]Pod{}}
 		var (
 			before   View
 			expected namedView
 		)
 		nodeName := rapid.SampledFrom([]string{"n1", "n2", "n3"})
 		podKey := rapid.Custom(func(t *rapid.T) string { return fmt.Sprint("p", rapid.IntRange(0, 9).Draw(t, "pod")) })
+		announcedKey := rapid.SampledFrom([]string{"a1", "a2", "a3"})
+		pod := func(t *rapid.T, key *rapid.Generator[string], consumers ...string) Pod {
+			return Pod{
+				Key: key.Draw(t, "key"), Consumer: rapid.SampledFrom(consumers).Draw(t, "consumer"),
+				Creator: rapid.SampledFrom([]string{"", "slice-1", "slice-2", strings.Repeat("x", MaxCreator+1)}).
+					Draw(t, "creator"),
+				Requests: rapid.MapOf(resource, amount).Draw(t, "requests"),
+			}
+		}
 		t.Repeat(map[string]func(*rapid.T){
 			"set node": func(t *rapid.T) {
 				n := Node{
@@ -411,44 +431,55 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				delete(w.nodes, name)
 			},
 			"set pod": func(t *rapid.T) {
-				p := Pod{
-					Key: podKey.Draw(t, "key"), Node: rapid.OneOf(nodeName, rapid.Just("")).Draw(t, "node"),
-					Consumer: rapid.SampledFrom([]string{"", "", "rome", "oslo"}).Draw(t, "consumer"),
-					Creator: rapid.SampledFrom([]string{"", "slice-1", "slice-2", strings.Repeat("x", MaxCreator+1)}).
-						Draw(t, "creator"),
-					Requests: rapid.MapOf(resource, amount).Draw(t, "requests"),
-				}
+				p := pod(t, podKey, "", "", "rome", "oslo")
+				p.Node = rapid.OneOf(nodeName, rapid.Just("")).Draw(t, "node")
+				p.From = rapid.OneOf(rapid.Just(""), announcedKey).Draw(t, "from")
 				l.SetPod(p)
-				if len(p.Creator) > MaxCreator {
-					p.Creator = ""
-				}
-				w.pods[p.Key] = p
+				w.existing[p.Key] = withoutLongCreator(p)
 			},
 			"delete pod": func(t *rapid.T) {
 				key := podKey.Draw(t, "key")
 				l.DeletePod(key)
-				delete(w.pods, key)
+				delete(w.existing, key)
+			},
+			"set announced": func(t *rapid.T) {
+				p := pod(t, announcedKey, "rome", "oslo")
+				l.SetAnnounced(p)
+				w.announced[p.Key] = withoutLongCreator(p)
+			},
+			"delete announced": func(t *rapid.T) {
+				key := announcedKey.Draw(t, "key")
+				l.DeleteAnnounced(key)
+				delete(w.announced, key)
 			},
 			"replace all": func(t *rapid.T) {
 				drop := rapid.IntRange(0, 2)
-				for _, key := range slices.Sorted(maps.Keys(w.pods)) {
-					if drop.Draw(t, "drop pod") == 0 {
-						delete(w.pods, key)
+				replace := func(pods map[string]Pod, by func(iter.Seq[Pod]) bool) {
+					w.count()
+					before := slices.Sorted(maps.Keys(w.pods))
+					for _, key := range slices.Sorted(maps.Keys(pods)) {
+						if drop.Draw(t, "drop pod") == 0 {
+							delete(pods, key)
+						}
+					}
+					w.count()
+					after := slices.Sorted(maps.Keys(w.pods))
+					if got, want := by(maps.Values(pods)), !slices.Equal(before, after); got != want {
+						t.Fatalf("replacing %v by %v: changed is %v", before, after, got)
+					}
+				}
+				replace(w.existing, l.ReplacePods)
+				replace(w.announced, l.ReplaceAnnounced)
+				known := 0
+				for _, a := range l.nodes {
+					if a.node != nil {
+						known++
 					}
 				}
 				for _, name := range slices.Sorted(maps.Keys(w.nodes)) {
 					if drop.Draw(t, "drop node") == 0 {
 						delete(w.nodes, name)
 					}
-				}
-				pods, known := len(l.pods), 0
-				for _, a := range l.nodes {
-					if a.node != nil {
-						known++
-					}
-				}
-				if got, want := l.ReplacePods(maps.Values(w.pods)), pods != len(w.pods); got != want {
-					t.Fatalf("ReplacePods keeps %d of %d pods: changed is %v", len(w.pods), pods, got)
 				}
 				if got, want := l.ReplaceNodes(maps.Values(w.nodes)), known != len(w.nodes); got != want {
 					t.Fatalf("ReplaceNodes keeps %d of %d nodes: changed is %v", len(w.nodes), known, got)
@@ -476,6 +507,7 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 			},
 			"ask for others": func(t *rapid.T) { asked = rapid.SliceOfN(resource, 0, 3).Draw(t, "asked") },
 			"": func(t *rapid.T) {
+				w.count()
 				v := l.View(selections, asked...)
 				now := w.recount(t, selections, asked, before.Columns)
 				if diff := cmp.Diff(now, read(t, v), cmpopts.EquateEmpty()); diff != "" {
@@ -485,6 +517,9 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 					t.Fatalf("the previous View changed: %s", diff)
 				}
 				before, expected = v, now
+				if len(l.made) > len(w.existing) {
+					t.Fatalf("pods are made from %v, which is more than there are", l.made)
+				}
 				for name, number := range l.names.numbers {
 					if want := w.references(v.Columns, name); l.names.infos[number].references != want {
 						t.Fatalf("%d references to %s, want %d", l.names.infos[number].references, name, want)
@@ -493,6 +528,14 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 			},
 		})
 	})
+}
+
+// withoutLongCreator returns the pod as it counts.
+func withoutLongCreator(p Pod) Pod {
+	if len(p.Creator) > MaxCreator {
+		p.Creator = ""
+	}
+	return p
 }
 
 func TestUsesAreAnImmutableMap(t *testing.T) {

@@ -31,8 +31,27 @@ func (l *Ledger) ReplacePods(pods iter.Seq[Pod]) (changed bool) {
 		changed = l.setPod(p) || changed
 	}
 	for key := range l.pods {
-		if _, keep := kept[key]; !keep {
+		_, keep := kept[key]
+		if _, announced := l.announced[key]; !keep && !announced {
 			changed = l.deletePod(key) || changed
+		}
+	}
+	return changed
+}
+
+// ReplaceAnnounced sets the complete list of announced pods, as SetAnnounced and DeleteAnnounced would for
+// each, and reports whether the account changed. No View sees a part of it.
+func (l *Ledger) ReplaceAnnounced(pods iter.Seq[Pod]) (changed bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	kept := make(map[string]struct{}, len(l.announced))
+	for p := range pods {
+		kept[p.Key] = struct{}{}
+		changed = l.setAnnounced(p) || changed
+	}
+	for key := range l.announced {
+		if _, keep := kept[key]; !keep {
+			changed = l.deleteAnnounced(key) || changed
 		}
 	}
 	return changed

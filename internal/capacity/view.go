@@ -68,6 +68,8 @@ type Pod struct {
 	// one for each ResourceSlice. It is empty if unknown, and ignored without a Consumer or beyond
 	// MaxCreator bytes.
 	Creator string
+	// From is the key of the announced pod that this one is made from, empty for none.
+	From string
 	// Requests holds the amounts that the scheduler counts, without the pod itself: the ledger counts
 	// each as 1 of Pods.
 	Requests Amounts

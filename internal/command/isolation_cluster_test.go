@@ -16,6 +16,7 @@ import (
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,6 +29,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/test"
 )
 
@@ -82,6 +84,7 @@ func (c *isolationCluster) start(t *testing.T) error {
 			filepath.Join("..", "..", "config", "crd", "bases"),
 			controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"),
 			controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"),
+			shadowPodCRD(t),
 		},
 		EtcdFlags: map[string][]string{"max-request-bytes": {strconv.Itoa(etcdLimit)}},
 	})
@@ -100,6 +103,26 @@ func (c *isolationCluster) start(t *testing.T) error {
 	return nil
 }
 
+// shadowPodCRD returns a file with Liqo's definition of ShadowPods, without its schema, which is larger than
+// etcdLimit.
+func shadowPodCRD(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(controlplane.LiqoCRD(t, "offloading.liqo.io_shadowpods.yaml"))
+	test.Must(t, err)
+	var crd apiextensionsv1.CustomResourceDefinition
+	test.Must(t, yaml.Unmarshal(text, &crd))
+	for i := range crd.Spec.Versions {
+		crd.Spec.Versions[i].Schema.OpenAPIV3Schema = &apiextensionsv1.JSONSchemaProps{
+			Type: "object", XPreserveUnknownFields: new(true),
+		}
+	}
+	text, err = yaml.Marshal(crd)
+	test.Must(t, err)
+	file := filepath.Join(t.TempDir(), "shadowpods.yaml")
+	test.Must(t, os.WriteFile(file, text, 0o600))
+	return file
+}
+
 // objects returns what the cluster has before a test: namespaces, the roles that Liqo gives
 // consumers, and the guards.
 func (c *isolationCluster) objects(t *testing.T) []client.Object {
@@ -110,9 +133,11 @@ func (c *isolationCluster) objects(t *testing.T) []client.Object {
 		objects = append(objects, consumerRole(t, id)...)
 	}
 	if c.guarded {
-		objects = append(objects, &v1alpha1.AdmissionParams{
-			ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: "proffer-served-classes"},
-		})
+		for _, list := range []string{"proffer-served-classes", "proffer-placements"} {
+			objects = append(objects, &v1alpha1.AdmissionParams{
+				ObjectMeta: metav1.ObjectMeta{Namespace: operatorNamespace, Name: list},
+			})
+		}
 		objects = append(objects, guards(t)...)
 	}
 	return objects
@@ -196,6 +221,7 @@ func empty(ctx context.Context, config *rest.Config, admin client.Client) error 
 	kinds := []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Node"),
 		authv1beta1.GroupVersion.WithKind("ResourceSlice"), authv1beta1.GroupVersion.WithKind("Tenant"),
+		liqo.ShadowPods.GroupVersion().WithKind("ShadowPod"),
 		{Group: "coordination.k8s.io", Version: "v1", Kind: "Lease"},
 		{Group: "events.k8s.io", Version: "v1", Kind: "Event"},
 	}

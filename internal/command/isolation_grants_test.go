@@ -256,16 +256,20 @@ func (m *multitenant) askForNothing(key string) {
 	m.awaitGrant(key, "0")
 }
 
-// waits is the source of the classes whose pods are not bound when their slice gives them up. They are
-// bound only later.
-const waits = "waits"
+// Pods of these sources' classes are not bound when their slice gives them up, but later: those of waits exist,
+// and Liqo has accepted those of accepted.
+const (
+	waits    = "waits"
+	accepted = "accepted"
+)
 
 // Each departure has classes of its own, with one slice and one pod of rome.
 func TestPodsOfDeletedSlicesCountUntilTheyEnd(t *testing.T) {
 	sources := map[string]func(*v1alpha1.ResourcePolicySpec){
-		"free":  func(*v1alpha1.ResourcePolicySpec) {},
-		waits:   func(*v1alpha1.ResourcePolicySpec) {},
-		"whole": func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Nodes.Count = v1alpha1.NodeCountAllocatable },
+		"free":   func(*v1alpha1.ResourcePolicySpec) {},
+		waits:    func(*v1alpha1.ResourcePolicySpec) {},
+		accepted: func(*v1alpha1.ResourcePolicySpec) {},
+		"whole":  func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Nodes.Count = v1alpha1.NodeCountAllocatable },
 		"fixed": func(s *v1alpha1.ResourcePolicySpec) {
 			s.Offer = v1alpha1.PolicyOffer{
 				Fixed: v1alpha1.Quantities{
@@ -292,7 +296,13 @@ func TestPodsOfDeletedSlicesCountUntilTheyEnd(t *testing.T) {
 		}
 		for class := range first {
 			m.awaitGrant(first[class], "4")
-			if pods[class] = m.waiting(class, "rome", class+"-1", "3"); !strings.HasSuffix(class, waits) {
+			switch {
+			case strings.HasSuffix(class, accepted):
+				pods[class] = m.accepted(class, "rome", class+"-1", "3")
+			case strings.HasSuffix(class, waits):
+				pods[class] = m.waiting(class, "rome", class+"-1", "3")
+			default:
+				pods[class] = m.waiting(class, "rome", class+"-1", "3")
 				m.bind(pods[class], class)
 			}
 		}
@@ -310,8 +320,10 @@ func TestPodsOfDeletedSlicesCountUntilTheyEnd(t *testing.T) {
 			for _, class := range classes[name] {
 				m.awaitGrant(next[class], "1")
 			}
-			late := name + "-" + waits
-			m.bind(pods[late], late)
+			for _, source := range []string{waits, accepted} {
+				late := name + "-" + source
+				m.bind(pods[late], late)
+			}
 			// Running pods of rome do not count against oslo.
 			for _, class := range classes[name] {
 				m.awaitGrant(m.ask("oslo", class, class, "4"), "4")
@@ -374,20 +386,23 @@ func TestPodsThatWaitCountWhateverTheAdminDoes(t *testing.T) {
 				m.startWithGold()
 				mine := m.ask("rome", "mine", "gold", "8")
 				m.awaitGrant(mine, "8")
-				pod := m.waiting("gold", "rome", "mine", "7")
-				m.awaitCounted(pod)
+				pods := []*corev1.Pod{m.waiting("gold", "rome", "mine", "4"), m.accepted("gold", "rome", "mine", "3")}
+				m.awaitCounted(pods...)
 				do(m, mine)
 				own := m.ask("oslo", "own", "gold", "8")
 				m.awaitGrant(own, "1")
-				m.bind(pod, "gold")
+				m.bind(pods[0], "gold")
 				m.awaitProbe()
 				m.restart()
 				m.awaitProbe()
 				m.awaitGrant(own, "1")
-				m.end(pod)
+				m.bind(pods[1], "gold")
+				m.awaitProbe()
+				m.awaitGrant(own, "1")
+				m.end(pods...)
 				m.await(own, func(s sliceState) error {
 					if s.granted[cpu] < 7000 {
-						return fmt.Errorf("oslo is granted %d once rome's pod has ended", s.granted[cpu])
+						return fmt.Errorf("oslo is granted %d once rome's pods have ended", s.granted[cpu])
 					}
 					return nil
 				})

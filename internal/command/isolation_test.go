@@ -14,13 +14,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	clientgoscheme "k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
@@ -266,9 +271,35 @@ func (m *multitenant) waiting(class, id, slice, cpu string) *corev1.Pod {
 	return pod
 }
 
-// bind binds a pod to the node of a class, as the scheduler does.
+// accepted creates a ShadowPod of a slice, as its consumer does, and returns the pod that Liqo is to make of it.
+func (m *multitenant) accepted(class, id, slice, cpu string) *corev1.Pod {
+	m.t.Helper()
+	pod := m.podOn(class, cpu)
+	pod.Spec.NodeName = ""
+	pod.Labels = map[string]string{"offloading.liqo.io/origin": id, "liqo.io/creator-user": creatorOf(id, slice)}
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
+	test.Must(m.t, err)
+	shadow := &unstructured.Unstructured{Object: object{"spec": object{"pod": spec}}}
+	shadow.SetGroupVersionKind(liqo.ShadowPods.GroupVersion().WithKind("ShadowPod"))
+	shadow.SetNamespace(pod.Namespace)
+	shadow.SetName(pod.Name)
+	shadow.SetLabels(pod.Labels)
+	// The guard of ShadowPods leaves out the users of Kubernetes' own.
+	config := rest.CopyConfig(m.cluster.Config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: "system:liqo", Groups: []string{"system:masters"}}
+	liqo, err := client.New(config, client.Options{Scheme: m.admin.Scheme()})
+	test.Must(m.t, err)
+	test.Must(m.t, liqo.Create(m.t.Context(), shadow))
+	test.Must(m.t, controllerutil.SetControllerReference(shadow, pod, m.admin.Scheme()))
+	return pod
+}
+
+// bind binds a pod to the node of a class, as the scheduler does. One that is only accepted is created before.
 func (m *multitenant) bind(pod *corev1.Pod, class string) {
 	m.t.Helper()
+	if pod.UID == "" {
+		m.create(pod)
+	}
 	test.Must(m.t, m.admin.SubResource("binding").Create(m.t.Context(), pod, &corev1.Binding{
 		Target: corev1.ObjectReference{Kind: "Node", Name: "node-" + class},
 	}))
@@ -337,6 +368,13 @@ func (m *multitenant) end(pods ...*corev1.Pod) {
 	for _, pod := range pods {
 		m.history.addPods(pod.Labels["liqo.io/creator-user"],
 			-pod.Spec.Containers[0].Resources.Requests.Cpu().MilliValue())
+		for _, owner := range pod.OwnerReferences {
+			shadow := &unstructured.Unstructured{}
+			shadow.SetGroupVersionKind(schema.FromAPIVersionAndKind(owner.APIVersion, owner.Kind))
+			shadow.SetNamespace(pod.Namespace)
+			shadow.SetName(owner.Name)
+			test.Must(m.t, m.admin.Delete(m.t.Context(), shadow))
+		}
 		test.Must(m.t, m.admin.Delete(m.t.Context(), pod, client.GracePeriodSeconds(0)))
 	}
 }

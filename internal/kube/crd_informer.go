@@ -47,6 +47,17 @@ type Kind struct {
 	Strip toolscache.TransformFunc
 	// Source, if not nil, lists and watches the objects in place of the dynamic client.
 	Source toolscache.ListerWatcher
+	// Reflect, if not nil, makes what follows the objects in place of an informer, once each time that the kind
+	// is served. Handlers are then called for nothing but RemoveAll.
+	Reflect func() Reflection
+}
+
+// Reflection follows the objects of a kind.
+type Reflection struct {
+	// Run returns once the context has ended.
+	Run func(context.Context)
+	// Synced is closed when every object has been seen once.
+	Synced <-chan struct{}
 }
 
 // String is the name of the kind's CustomResourceDefinition.
@@ -143,12 +154,11 @@ func (i *CRDInformer) run(ctx context.Context) error {
 	for {
 		switch served := i.served.Load(); {
 		case served && stop == nil:
-			objects, stopObjects, err := i.follow(ctx, i.informer(), OnEvents(i.set, i.remove), i.kind.Strip)
-			if err != nil {
+			var err error
+			if synced, stop, err = i.followObjects(ctx); err != nil {
 				return fmt.Errorf("watching %s: %w", i.kind, err)
 			}
 			i.log.Info("Watching a kind")
-			stop, synced = stopObjects, objects.HasSyncedChecker().Done()
 		case !served && stop != nil:
 			stop()
 			stop, synced = nil, nil
@@ -215,6 +225,23 @@ func (i *CRDInformer) follow(
 	var wg sync.WaitGroup
 	wg.Go(func() { informer.RunWithContext(ctx) })
 	return registration, func() { cancel(); wg.Wait() }, nil
+}
+
+// followObjects follows the objects of the kind until stop is called. Synced is closed when every object has
+// been seen once.
+func (i *CRDInformer) followObjects(ctx context.Context) (synced <-chan struct{}, stop func(), err error) {
+	if i.kind.Reflect == nil {
+		objects, stop, err := i.follow(ctx, i.informer(), OnEvents(i.set, i.remove), i.kind.Strip)
+		if err != nil {
+			return nil, nil, err
+		}
+		return objects.HasSyncedChecker().Done(), stop, nil
+	}
+	reflection := i.kind.Reflect()
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, i.log))
+	var wg sync.WaitGroup
+	wg.Go(func() { reflection.Run(ctx) })
+	return reflection.Synced, func() { cancel(); wg.Wait() }, nil
 }
 
 // onWatchError logs "not found" as a detail: the definition has just been created or just been

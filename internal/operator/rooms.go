@@ -72,7 +72,10 @@ func (h *house) ofNodes() (r room, err error) {
 	for _, s := range core.Sources() {
 		r.sources = append(r.sources, s)
 	}
-	r.everywhere, r.collectors = []manager.Runnable{core}, core.Metrics()
+	shadowPods := core.ShadowPods(h.liqo)
+	r.sources = append(r.sources, shadowPods)
+	r.everywhere = []manager.Runnable{core, kube.CRDInformers{shadowPods}}
+	r.collectors = core.Metrics()
 	return r, nil
 }
 

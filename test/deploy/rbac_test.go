@@ -22,7 +22,8 @@ import (
 // The test lists every permission of the operator, so that each new one has to be added here.
 func TestTheServiceAccountHasExactlyThesePermissions(t *testing.T) {
 	const crds = "foreignclusters.core.liqo.io,foreignclusters.discovery.liqo.io," +
-		"resourceslices.authentication.liqo.io,tenants.authentication.liqo.io,virtualnodes.offloading.liqo.io"
+		"resourceslices.authentication.liqo.io,tenants.authentication.liqo.io," +
+		"shadowpods.offloading.liqo.io,virtualnodes.offloading.liqo.io"
 	want := []string{
 		// Read for offers.
 		"cluster: list nodes",
@@ -37,6 +38,8 @@ func TestTheServiceAccountHasExactlyThesePermissions(t *testing.T) {
 		"cluster: watch discovery.liqo.io/foreignclusters",
 		"cluster: list authentication.liqo.io/tenants",
 		"cluster: watch authentication.liqo.io/tenants",
+		"cluster: list offloading.liqo.io/shadowpods",
+		"cluster: watch offloading.liqo.io/shadowpods",
 		"cluster: list offloading.liqo.io/virtualnodes",
 		"cluster: watch offloading.liqo.io/virtualnodes",
 		// Read for answers to slices.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"google.golang.org/protobuf/encoding/protowire"
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -85,13 +84,13 @@ func (d *decoder) object(version, kind string) (*schema.GroupVersionKind, interf
 	decodedObject
 },
 ) {
-	if version == corev1.SchemeGroupVersion.String() {
-		switch kind {
-		case podKind.Kind:
-			return &podKind, d.newPod()
-		case nodeKind.Kind:
-			return &nodeKind, d.newNode()
-		}
+	switch schema.FromAPIVersionAndKind(version, kind) {
+	case podKind:
+		return &podKind, d.newPod()
+	case nodeKind:
+		return &nodeKind, d.newNode()
+	case shadowPodKind:
+		return &shadowPodKind, d.newShadowPod()
 	}
 	return nil, nil
 }

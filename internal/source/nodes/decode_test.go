@@ -119,7 +119,7 @@ var (
 	resources = []string{"cpu", "memory", "pods", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"}
 	// words are the strings that decoding depends on, and some others.
 	words = []string{
-		"", "a", "b", "c", liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel, "liqo.io/shadowPod", "true", "rome", liqo.NodeTypeLabel,
+		"", "a", "b", "c", liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel, "liqo.io/shadowPod", "ShadowPod", "true", "rome", liqo.NodeTypeLabel,
 		liqo.VirtualNodeType, "Ready", "True", "False", "Running",
 		"Succeeded", "Failed", "PodResizePending", "Infeasible", "Deferred", "Always", "NoSchedule", "NoExecute",
 		strings.Repeat("long", 100),

@@ -29,8 +29,9 @@ func newDecoder(ledger *capacity.Ledger, nodesSeen <-chan struct{}, log logr.Log
 	return &decoder{countable: ledger.Countable, nodesSeen: nodesSeen, cache: newRequestCache(), excess: newExcess(log)}
 }
 
-func (d *decoder) newPod() *pod   { return &pod{by: d} }
-func (d *decoder) newNode() *node { return &node{by: d} }
+func (d *decoder) newPod() *pod             { return &pod{by: d} }
+func (d *decoder) newNode() *node           { return &node{by: d} }
+func (d *decoder) newShadowPod() *shadowPod { return &shadowPod{by: d} }
 
 // requests returns the part of a pod's requests that counts. It decodes the fields of the pod that
 // requestsMask kept. The caller must not change the result.

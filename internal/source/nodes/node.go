@@ -17,7 +17,7 @@ import (
 // nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with each
 // heartbeat. The field numbers come from k8s.io/api/core/v1/generated.proto.
 var nodeMask = message(map[protowire.Number]*mask{
-	1: metadataMask(whole, 8), // creationTimestamp
+	1: metadataMask(whole, map[protowire.Number]*mask{8: whole}), // creationTimestamp
 	2: message(map[protowire.Number]*mask{ // spec
 		4: whole, // unschedulable
 		5: message(map[protowire.Number]*mask{ // taints

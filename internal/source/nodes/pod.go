@@ -1,6 +1,8 @@
 package nodes
 
 import (
+	"maps"
+
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	podresource "k8s.io/component-helpers/resource"
@@ -20,7 +22,9 @@ var asScheduler = podresource.PodResourcesOptions{
 // % of a usual pod. The field numbers come from k8s.io/api/core/v1/generated.proto.
 var (
 	placeMask = message(map[protowire.Number]*mask{
-		1: metadataMask(entry.keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel)),
+		1: metadataMask(entry.keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel), map[protowire.Number]*mask{
+			13: message(map[protowire.Number]*mask{1: whole, 4: whole}).keyed(shadowPodKind.Kind), // ownerReferences: kind, uid
+		}),
 		2: message(map[protowire.Number]*mask{10: whole}), // spec: nodeName
 		3: message(map[protowire.Number]*mask{1: whole}),  // status: phase
 	})
@@ -59,9 +63,9 @@ var (
 	})
 )
 
-// metadataMask keeps what identifies an object, these labels, and more fields as they are. The field
+// metadataMask keeps what identifies an object, these labels, and more fields. The field
 // numbers come from k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
-func metadataMask(labels *mask, more ...protowire.Number) *mask {
+func metadataMask(labels *mask, more map[protowire.Number]*mask) *mask {
 	kept := map[protowire.Number]*mask{
 		1:  whole,  // name
 		3:  whole,  // namespace
@@ -69,9 +73,7 @@ func metadataMask(labels *mask, more ...protowire.Number) *mask {
 		6:  whole,  // resourceVersion
 		11: labels, // labels
 	}
-	for _, number := range more {
-		kept[number] = whole
-	}
+	maps.Copy(kept, more)
 	return message(kept)
 }
 
@@ -90,7 +92,7 @@ func ParsePod(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 // which the ledger leaves out. No label decides that, because the owner of a pod may set any label.
 func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 	// A pod that was deleted and created again under its name is another pod.
-	pod = capacity.Pod{Key: string(p.UID)}
+	pod = capacity.Pod{Key: string(p.UID), From: madeFrom(p)}
 	pod.Node, pod.Consumer = p.Spec.NodeName, origin(p)
 	finished := p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed
 	if finished || pod.Node == "" && pod.Consumer == "" {

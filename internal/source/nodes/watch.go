@@ -22,16 +22,19 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=nodes;pods,verbs=list;watch
 
 // Watch follows the nodes and the pods of the cluster.
 type Watch struct {
-	kinds    []kind
-	graceful *graceful
-	excess   *excess
-	log      logr.Logger
+	kinds      []kind
+	graceful   *graceful
+	excess     *excess
+	shadowPods kube.Kind
+	announced  announced
+	log        logr.Logger
 }
 
 // kind follows one kind of object.
@@ -59,10 +62,15 @@ func New(
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the first lists of nodes and pods: %w", err)
 	}
-	return &Watch{log: log, graceful: graceful, excess: d.excess, kinds: []kind{
-		follow(api, first, nodes, &node{}, listsOf(d.newNode), func(*metav1.ListOptions) {}, log),
-		follow(api, first, pods, &pod{}, listsOf(d.newPod), selectPods, log),
-	}}, nil
+	w := &Watch{
+		log: log, graceful: graceful, excess: d.excess, announced: announced{ledger, wake},
+		kinds: []kind{
+			follow(api, first, nodes, &node{}, listsOf(d.newNode), func(*metav1.ListOptions) {}, log),
+			follow(api, first, pods, &pod{}, listsOf(d.newPod), selectPods, log),
+		},
+	}
+	w.shadowPods, err = w.announced.kind(config, d, log)
+	return w, err
 }
 
 // Metrics returns a counter of the objects that name more resources than are counted, and a gauge of the
@@ -151,6 +159,10 @@ func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
 	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	return clientFor(config, scheme, d)
+}
+
+func clientFor(config *rest.Config, scheme *runtime.Scheme, d *decoder) (rest.Interface, error) {
 	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), d}
 	return rest.RESTClientFor(config)
 }

@@ -1,0 +1,189 @@
+package nodes
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	kjson "sigs.k8s.io/json"
+
+	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
+)
+
+// +kubebuilder:rbac:roleName=proffer-manager,groups=offloading.liqo.io,resources=shadowpods,verbs=list;watch
+
+// shadowPodKind is the kind of the objects from which Liqo v1 makes the pods of consumers. It has accepted a
+// ShadowPod under the consumer's Quota, and creates its Pod when it can: a ResourceQuota, an admission
+// policy, or an eviction can delay that for any time.
+var shadowPodKind = liqo.ShadowPods.GroupVersion().WithKind("ShadowPod")
+
+// ShadowPods returns an informer that has the pods announced that consumers' ShadowPods are to become, for
+// as long as Liqo's definition exists.
+func (w *Watch) ShadowPods(client dynamic.Interface) *kube.CRDInformer {
+	return kube.NewCRDInformer(client, w.shadowPods, w.announced.wake, w.log, w.announced)
+}
+
+// maxUID bounds the UID of an owner, which the API server does not check, in bytes.
+const maxUID = 36
+
+// announced brings ShadowPods to the ledger, and forgets them when their kind is gone.
+type announced struct {
+	ledger *capacity.Ledger
+	wake   func()
+}
+
+// kind returns the kind of ShadowPods, followed like nodes and pods: a ShadowPod is as large as its Pod, and
+// nothing is kept of it but what counts.
+func (a announced) kind(config *rest.Config, d *decoder, log logr.Logger) (kube.Kind, error) {
+	scheme := runtime.NewScheme()
+	scheme.AddKnownTypeWithName(shadowPodKind, &shadowPod{})
+	group := shadowPodKind.GroupVersion()
+	metav1.AddToGroupVersion(scheme, group)
+	config = rest.CopyConfig(config)
+	config.APIPath, config.GroupVersion, config.ContentType = "/apis", &group, runtime.ContentTypeJSON
+	api, err := clientFor(config, scheme, d)
+	if err != nil {
+		return kube.Kind{}, fmt.Errorf("making a client for ShadowPods: %w", err)
+	}
+	return kube.Kind{GroupVersionResource: liqo.ShadowPods, Reflect: func() kube.Reflection {
+		s := a.store()
+		all := func(*metav1.ListOptions) {}
+		k := follow(api, nil, s, &shadowPod{}, listsOf(d.newShadowPod), all, log)
+		return kube.Reflection{Run: k.reflector.RunWithContext, Synced: s.synced}
+	}}, nil
+}
+
+func (a announced) store() *store[*shadowPod] {
+	return &store[*shadowPod]{
+		name: liqo.ShadowPods.Resource,
+		set: func(p *shadowPod) bool {
+			if !p.counts {
+				return a.ledger.DeleteAnnounced(p.Key)
+			}
+			return a.ledger.SetAnnounced(p.Pod)
+		},
+		remove: func(p *shadowPod) bool { return a.ledger.DeleteAnnounced(p.Key) },
+		replace: func(all iter.Seq[*shadowPod]) bool {
+			return a.ledger.ReplaceAnnounced(func(yield func(capacity.Pod) bool) {
+				for p := range all {
+					if p.counts && !yield(p.Pod) {
+						return
+					}
+				}
+			})
+		},
+		changed: a.wake,
+		synced:  make(chan struct{}),
+	}
+}
+
+// Set implements kube.Handler. It does nothing: the store has the objects.
+func (announced) Set(*unstructured.Unstructured) bool { return false }
+
+// Remove implements kube.Handler. It does nothing: the store has the objects.
+func (announced) Remove(*unstructured.Unstructured) bool { return false }
+
+// RemoveAll implements kube.Handler.
+func (a announced) RemoveAll() { a.ledger.ReplaceAnnounced(func(func(capacity.Pod) bool) {}) }
+
+// shadowPod is decoded from the ShadowPod that the API server sends.
+type shadowPod struct {
+	version
+	capacity.Pod
+	// counts is set unless the pod has ended.
+	counts bool
+	by     *decoder
+}
+
+// take reads a ShadowPod as the Pod that Liqo makes of it, see
+// github.com/liqotech/liqo/pkg/liqo-controller-manager/offloading/shadowpod-controller. Requests that
+// admission adds count from the moment that the Pod exists: defaults of a LimitRange, the overhead of a
+// RuntimeClass.
+func (p *shadowPod) take(full *corev1.Pod) (err error) {
+	p.version = version{full.ResourceVersion}
+	p.Pod, p.counts = placeOf(full)
+	p.Key = announcedKey(full.UID, full.Namespace, full.Name)
+	if p.counts {
+		setDefaultRequests(&full.Spec)
+		p.Requests, err = p.by.requestsOf(full)
+	}
+	return err
+}
+
+// announcedKey returns the key of the pod that a ShadowPod is to become. Its Pod has the same namespace and name,
+// so no other can stand for it, whatever owner it claims to have.
+func announcedKey(shadowPod types.UID, namespace, name string) string {
+	return string(shadowPod) + "/" + namespace + "/" + name
+}
+
+// madeFrom returns the key of the announced pod that Liqo made a pod from, empty for none. A ShadowPod that is
+// created again while the Pod of the former one still ends is another.
+func madeFrom(p *corev1.Pod) string {
+	for i := range p.OwnerReferences {
+		if o := &p.OwnerReferences[i]; o.Kind == shadowPodKind.Kind && len(o.UID) <= maxUID {
+			return announcedKey(o.UID, p.Namespace, p.Name)
+		}
+	}
+	return ""
+}
+
+// setDefaultRequests sets what the API server adds to a Pod: a limit stands for a missing request, see
+// SetDefaults_Pod of k8s.io/kubernetes/pkg/apis/core/v1.
+func setDefaultRequests(spec *corev1.PodSpec) {
+	setDefaults := func(r *corev1.ResourceRequirements) {
+		for name, limit := range r.Limits {
+			if _, found := r.Requests[name]; !found {
+				if r.Requests == nil {
+					r.Requests = corev1.ResourceList{}
+				}
+				r.Requests[name] = limit
+			}
+		}
+	}
+	for i := range spec.Containers {
+		setDefaults(&spec.Containers[i].Resources)
+	}
+	for i := range spec.InitContainers {
+		setDefaults(&spec.InitContainers[i].Resources)
+	}
+}
+
+// Unmarshal implements decodedObject. The API server sends no custom resource as protobuf.
+func (*shadowPod) Unmarshal([]byte) error {
+	return fmt.Errorf("%s has no protobuf", shadowPodKind.Kind)
+}
+
+// UnmarshalJSON reads what Liqo reads, by the same rules. What Liqo cannot read becomes no Pod, and fails no
+// list: its consumer wrote it.
+func (p *shadowPod) UnmarshalJSON(data []byte) error {
+	var full struct {
+		Metadata metav1.ObjectMeta `json:"metadata"`
+		Spec     struct {
+			Pod corev1.PodSpec `json:"pod"`
+		} `json:"spec"`
+		Status struct {
+			Phase corev1.PodPhase `json:"phase"`
+		} `json:"status"`
+	}
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &full); err != nil {
+		full.Status.Phase = corev1.PodFailed
+	}
+	return p.take(&corev1.Pod{
+		ObjectMeta: full.Metadata, Spec: full.Spec.Pod, Status: corev1.PodStatus{Phase: full.Status.Phase},
+	})
+}
+
+// DeepCopyObject implements runtime.Object. The copy shares everything: nothing in it ever changes.
+func (p *shadowPod) DeepCopyObject() runtime.Object {
+	c := *p
+	return &c
+}
