@@ -32,7 +32,7 @@ import (
 // RBAC markers stand next to the code that needs the permissions. These are for the Lease, and for
 // the CRDs that the informers of all packages watch.
 //
-// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io;shadowpods.offloading.liqo.io;virtualnodes.offloading.liqo.io,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=apiextensions.k8s.io,resources=customresourcedefinitions,resourceNames=foreignclusters.core.liqo.io;foreignclusters.discovery.liqo.io;quotas.offloading.liqo.io;resourceslices.authentication.liqo.io;tenants.authentication.liqo.io;shadowpods.offloading.liqo.io;virtualnodes.offloading.liqo.io,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,verbs=create
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups=coordination.k8s.io,resources=leases,resourceNames=proffer.dev,verbs=get;update
 // +kubebuilder:rbac:roleName=proffer-leader-election,namespace=proffer-system,groups="",resources=events,verbs=create;patch

@@ -22,8 +22,8 @@ import (
 // The test lists every permission of the operator, so that each new one has to be added here.
 func TestTheServiceAccountHasExactlyThesePermissions(t *testing.T) {
 	const crds = "foreignclusters.core.liqo.io,foreignclusters.discovery.liqo.io," +
-		"resourceslices.authentication.liqo.io,tenants.authentication.liqo.io," +
-		"shadowpods.offloading.liqo.io,virtualnodes.offloading.liqo.io"
+		"quotas.offloading.liqo.io,resourceslices.authentication.liqo.io,shadowpods.offloading.liqo.io," +
+		"tenants.authentication.liqo.io,virtualnodes.offloading.liqo.io"
 	want := []string{
 		// Read for offers.
 		"cluster: list nodes",
@@ -43,6 +43,8 @@ func TestTheServiceAccountHasExactlyThesePermissions(t *testing.T) {
 		"cluster: list offloading.liqo.io/virtualnodes",
 		"cluster: watch offloading.liqo.io/virtualnodes",
 		// Read for answers to slices.
+		"cluster: list offloading.liqo.io/quotas",
+		"cluster: watch offloading.liqo.io/quotas",
 		"cluster: list authentication.liqo.io/resourceslices",
 		"cluster: watch authentication.liqo.io/resourceslices",
 		"cluster: list namespaces",

@@ -105,6 +105,8 @@ type sliceEntry struct {
 	holding.Slice
 	// holder is the consumer that the record names, empty without a record.
 	holder string
+	// quota is the key of its Quota, empty unless it holds anything.
+	quota string
 	// ours is copied from trackedSlice.
 	ours *answer
 }
@@ -303,7 +305,7 @@ func (e *trackedSlice) newEntry() *sliceEntry {
 	}
 	if c.Recorded || len(c.Holds) > 0 {
 		c.holder = e.record.consumer
-		c.Creator = liqo.SliceCreator(s.name, c.holder)
+		c.Creator, c.quota = liqo.SliceCreator(s.name, c.holder), quotaKey(s.namespace, s.name, c.holder)
 	}
 	return c
 }

@@ -59,9 +59,13 @@ func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *
 	owners := d.gates.owners.All()
 	gates := d.gates.decide(owners, entries)
 	in := holding.Input{Now: now, Slices: make([]*holding.Slice, len(entries)), Gates: make([]holding.Gate, len(entries)),
-		Consumers: make([]string, len(entries)), Grace: &d.grace}
+		Consumers: make([]string, len(entries)), Quotas: make([]capacity.Amounts, len(entries)), Grace: &d.grace}
+	quotas := d.quotas.All()
 	for i, c := range entries {
 		in.Slices[i], in.Gates[i], in.Consumers[i] = &c.Slice, gates[i].gate(), c.holder
+		if c.quota != "" {
+			in.Quotas[i] = quotas[c.quota]
+		}
 		if c.holder == "" {
 			in.Consumers[i] = owners[c.namespace]
 		}

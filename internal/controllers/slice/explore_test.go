@@ -95,6 +95,19 @@ var scenes = map[string]scene{
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{deletes: 1, creates: 1, bloats: 1, waits: 1, runs: 1}, depth: 8,
 	},
+	// What a Quota still allows is not given to others.
+	"a Quota that follows late": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{asks: 2, runs: 1, ends: 1, follows: 3}, depth: 9,
+	},
+	"moves while the Quota follows late": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2},
+		events: [numEvents]int{asks: 1, moves: 2, follows: 3}, depth: 8,
+	},
+	"deleted while Liqo is away": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{deletes: 1, creates: 1, waits: 1, ends: 1, runs: 1, follows: 2}, depth: 9,
+	},
 	"moves to a class that nobody answers": {
 		elsewhere: []string{unservedClass}, capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{moves: 2, ends: 1, asks: 1}, depth: 7,

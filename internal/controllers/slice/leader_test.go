@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
@@ -179,8 +180,19 @@ func (l *leader) seeRecord(o *object) bool {
 
 func (l *leader) decide(w *world) *decisions {
 	d := w.process.decider
-	d.cache, d.grace, d.gates = l.cache, l.grace, w.process.gatesOf(w.tenants)
+	d.cache, d.grace, d.gates, d.quotas = l.cache, l.grace, w.process.gatesOf(w.tenants), w.quotas()
 	return d.decide(w.time(), func() *offer.AllocationInput { return w.process.termsOf(w) })
+}
+
+// quotas returns the Quotas as the leader knows them.
+func (w *world) quotas() *kube.ObjectCache[capacity.Amounts] {
+	all := kube.NewObjectCache(parseQuota)
+	for i := range w.objects {
+		if o := &w.objects[i]; o.quota != (allowance{}) && w.events[follows] > 0 {
+			all.Put(quotaKey(consumers[o.owner], "s", consumers[o.owner]), o.uid, "1", amountsOf(o.quota.amount))
+		}
+	}
+	return all
 }
 
 // commit assumes a decision, and reports whether another is due later although nothing happens.

@@ -39,6 +39,7 @@ const (
 	shrinks              // The policy for gold offers half as much, or all again.
 	waits                // More time passes than a deleted slice keeps everything.
 	touches              // Liqo writes something to a slice that no decision depends on.
+	follows              // Liqo's Quota follows the answer. If it never does, it always has.
 	fails                // A write is refused, or its outcome is not reported.
 	terms                // Another replica leads.
 	numEvents
@@ -46,14 +47,15 @@ const (
 
 // object is a ResourceSlice in the API server, with its Grant.
 type object struct {
-	owner                    int
-	uid                      types.UID
-	class                    string
-	ask                      int64
-	hidden, large, gone      bool
-	version                  int
-	status                   answer
-	quota                    allowance
+	owner               int
+	uid                 types.UID
+	class               string
+	ask                 int64
+	hidden, large, gone bool
+	version             int
+	status              answer
+	// quota follows promised.
+	quota, promised          allowance
 	record                   *protocol.Record
 	recordVersion, recorded  int
 	seenVersion, seenRecords int
@@ -130,7 +132,8 @@ func newWorld(s *scene) *world {
 		w.objects = append(w.objects, object{owner: owner, uid: types.UID(consumers[owner] + "-1"), class: pools[0], ask: s.ask[owner], version: 1})
 		if o := &w.objects[owner]; amount > 0 {
 			share := shareOf(pools[0], amount)
-			o.status, o.quota = statusOf(reasonPrefix, amount), allowance{pools[0], amount}
+			o.status, o.promised = statusOf(reasonPrefix, amount), allowance{pools[0], amount}
+			o.quota = o.promised
 			o.record, o.recordVersion, o.recorded = &protocol.Record{Present: share, Term: "before/1"}, 1, 1
 		}
 	}
@@ -279,7 +282,7 @@ func (w *world) setTenant(owner int, state gateState) {
 			continue
 		}
 		if w.answerByLiqo(o); state == drained {
-			o.quota, o.status = allowance{}, answer{verdict: denied, reason: "Drained"}
+			o.quota, o.promised, o.status = allowance{}, allowance{}, answer{verdict: denied, reason: "Drained"}
 			w.changed(o)
 		}
 	}
@@ -291,6 +294,9 @@ func (w *world) sliceSteps(i int, once func(event, func(*world), string, ...any)
 	o := &w.objects[i]
 	edit := func(e event, do func(*world, *object), format string, args ...any) {
 		once(e, func(w *world) { do(w, &w.objects[i]); w.changed(&w.objects[i]) }, "%s: "+format, append([]any{o.uid}, args...)...)
+	}
+	if o.quota != o.promised {
+		once(follows, func(w *world) { w.follow(&w.objects[i], true) }, "%s: its Quota follows", o.uid)
 	}
 	if o.gone {
 		if i == len(w.objects)-1 || w.objects[i+1].owner != o.owner {
@@ -317,18 +323,21 @@ func (w *world) sliceSteps(i int, once func(event, func(*world), string, ...any)
 	}
 	edit(deletes, func(w *world, o *object) {
 		for pool, class := range pools {
-			if o.quota.class == class {
-				w.coming[o.owner][pool] = max(w.coming[o.owner][pool], o.quota.amount)
+			if o.promised.class == class {
+				w.coming[o.owner][pool] = max(w.coming[o.owner][pool], o.promised.amount)
 			}
 		}
-		o.gone, o.quota = true, allowance{}
+		if o.gone, o.promised = true, (allowance{}); w.events[follows] == 0 {
+			o.quota = allowance{}
+		}
 	}, "is deleted")
 }
 
-// create creates a slice of the same name as one that is gone.
+// create creates a slice of the same name as one that is gone. Both have one Quota.
 func (w *world) create(after int) {
 	gone := &w.objects[after]
 	o := object{owner: gone.owner, uid: gone.uid + "+", class: pools[0], ask: w.ask[gone.owner], version: gone.version}
+	o.quota, gone.quota = gone.quota, allowance{}
 	w.objects = slices.Insert(w.objects, after+1, o)
 	w.changed(&w.objects[after+1])
 }
@@ -345,7 +354,16 @@ func (w *world) changed(o *object) {
 func (w *world) answerByLiqo(o *object) {
 	if o.class == holding.LiqoClass && !o.gone && w.tenants[o.owner] == active {
 		o.version++
-		o.status, o.quota = statusOf("Liqo", o.ask), allowance{holding.LiqoClass, o.ask}
+		o.status, o.promised = statusOf("Liqo", o.ask), allowance{holding.LiqoClass, o.ask}
+		w.follow(o, false)
+	}
+}
+
+// follow has Liqo write the Quota of what is promised: at once, if Quotas do not lag in the scene. A Quota has no
+// class, so it has followed an answer in another class already that is no smaller.
+func (w *world) follow(o *object, late bool) {
+	if late || w.events[follows] == 0 || o.promised.amount >= o.quota.amount {
+		o.quota, w.woken = o.promised, w.woken || late
 	}
 }
 
@@ -505,11 +523,12 @@ func (w *world) send(j int) {
 func (w *world) answered(o *object, r *request) {
 	now := allowance{r.want.Class, r.want.Amounts[thing]}
 	keeps := w.events[shrinks]+w.events[removes]+w.events[strips]+w.events[forges] == 0
-	if fell := min(o.quota.amount, o.ask); keeps && o.quota.class == o.class && now.amount < fell {
-		w.accuse("%s falls from %d to %d and asks for %d", o.uid, o.quota.amount, now.amount, o.ask)
+	if fell := min(o.promised.amount, o.ask); keeps && o.promised.class == o.class && now.amount < fell {
+		w.accuse("%s falls from %d to %d and asks for %d", o.uid, o.promised.amount, now.amount, o.ask)
 	}
 	if o.status = *r.answer; o.status.verdict == accepted {
-		o.quota = now
+		o.promised = now
+		w.follow(o, false)
 	}
 	o.version++
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/utils/lru"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -21,6 +22,7 @@ var (
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=authentication.liqo.io,resources=resourceslices,verbs=list;watch
+// +kubebuilder:rbac:roleName=proffer-manager,groups=offloading.liqo.io,resources=quotas,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups="",resources=namespaces,verbs=list;watch
 // +kubebuilder:rbac:roleName=proffer-manager,groups=storage.k8s.io,resources=storageclasses,verbs=list;watch
 
@@ -31,6 +33,7 @@ var TenantFields = [][]string{{"spec", "clusterID"}, {"spec", "tenantCondition"}
 type Decider struct {
 	cache   *grantCache
 	gates   *gates
+	quotas  *kube.ObjectCache[capacity.Amounts]
 	storage *kube.ObjectCache[storageClass]
 	// grace says which grants are left alone for a while.
 	grace holding.Grace
@@ -43,8 +46,9 @@ type Decider struct {
 // Neither may block.
 func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
 	d := &Decider{
-		cache: newGrantCache(), gates: newGates(), storage: kube.NewObjectCache(parseStorageClass),
-		grace: holding.Grace{Started: time.Now(), Since: map[[2]string]time.Time{}},
+		cache: newGrantCache(), gates: newGates(), quotas: kube.NewObjectCache(parseQuota),
+		storage: kube.NewObjectCache(parseStorageClass),
+		grace:   holding.Grace{Started: time.Now(), Since: map[[2]string]time.Time{}},
 	}
 	watch := func(k kube.Kind, r kube.Handler) {
 		d.watches = append(d.watches, kube.NewCRDInformer(api, k, wake, log, r))
@@ -53,6 +57,7 @@ func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
 	// distinguishes its own.
 	watch(kube.Kind{GroupVersionResource: liqo.ResourceSlices, Source: api.sliceStream()},
 		newSliceHandler(d.cache, wake, later))
+	watch(kube.Kind{GroupVersionResource: liqo.Quotas, Strip: kube.KeepFields(quotaPath)}, d.quotas)
 	watch(kube.Kind{
 		GroupVersionResource: namespaceResource, Builtin: true, Selector: liqo.TenantNamespaceLabel, Strip: keepOwner,
 	}, d.gates.owners)

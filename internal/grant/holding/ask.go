@@ -89,8 +89,8 @@ func (d *Decision) leftAlone(i int, held protocol.Share) bool {
 // back when the tenant was drained.
 func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 	c, v := d.Slices[i], &d.Verdicts[i]
-	v.Want.Kept = d.used(c, d.Consumers[i], held)
-	b := sliceHoldings{had: held, used: v.Want.Kept, others: c.Holds.Without(c.Class)}
+	b := sliceHoldings{had: held, used: d.used(c, d.Consumers[i], held), others: c.Holds.Without(c.Class)}
+	v.Want.Kept = b.used.With(d.allowed(i, held))
 	if from := b.others.In(c.answeredLast()); !c.Settled && !from.Empty() && c.vouchedOf(held).Empty() {
 		// The slice has just come from another class, and keeps its grant there until it is answered here.
 		b.had, b.others, b.moved, b.covering = from, b.others.Without(from.Class), true, held
@@ -193,11 +193,39 @@ func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, po
 		}
 		used := d.usedBeyond(c, d.Consumers[i], share, beyond)
 		d.pin(i, share, share.Less(used).Amounts)
-		if settled {
+		if settled && !d.exceeds(i, c) {
 			share = used
 		}
 		want.Earlier = want.Earlier.Add(share)
 	}
+}
+
+// allowed returns how much of a share Liqo still lets pods of the slice use: its Quota follows an answer that is
+// smaller only after a while.
+func (d *Decision) allowed(i int, share protocol.Share) protocol.Share {
+	return share.Least(d.quota(i))
+}
+
+// exceeds reports whether the Quota of a slice allows more than the answer to a slice of its name. A Quota has no
+// class.
+func (d *Decision) exceeds(i int, c *Slice) bool {
+	standing := c.Standing(c.Holds.In(c.Class)).Amounts
+	if c.Answer.Accepted && !c.Answer.Own {
+		standing = c.Answer.Amounts
+	}
+	for name, amount := range d.quota(i) {
+		if amount > standing[name] {
+			return true
+		}
+	}
+	return false
+}
+
+func (d *Decision) quota(i int) capacity.Amounts {
+	if d.Quotas == nil {
+		return nil
+	}
+	return d.Quotas[i]
 }
 
 // PartKey returns the key of the part of a slice's holdings that is pinned in a class.

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
@@ -13,14 +14,17 @@ import (
 const LiqoClass = "default"
 
 // Input is everything that a decision on all slices depends on. The slices are sorted by Slice.Compare;
-// Gates and Consumers are in their order.
+// Gates, Consumers and Quotas are in their order.
 type Input struct {
 	Now    time.Time
 	Slices []*Slice
 	Gates  []Gate
 	// Consumers holds the ID of the consumer that a grant of each slice counts for, empty for none.
 	Consumers []string
-	Terms     *offer.AllocationInput
+	// Quotas holds the amounts up to which Liqo accepts pods of each slice. It follows the answer, later. Nil is
+	// for slices without Quotas.
+	Quotas []capacity.Amounts
+	Terms  *offer.AllocationInput
 	// Grace leaves grants without a policy alone for a while, and remembers what it has seen. Nil leaves
 	// nothing alone.
 	Grace *Grace
@@ -99,10 +103,10 @@ func Decide(in Input) *Decision {
 }
 
 // Rehearse decides on the same slices by other terms, as if every answer were written at once and the
-// next decision followed, until nothing is left to take back. It leaves no grant alone, and the time for which
-// deleted slices count is over.
+// next decision followed, until nothing is left to take back. It leaves no grant alone, Quotas have followed, and
+// the time for which deleted slices count is over.
 func Rehearse(in Input) *Decision {
-	in.Grace, in.Now = nil, in.Now.Add(ReleaseGrace)
+	in.Grace, in.Quotas, in.Now = nil, nil, in.Now.Add(ReleaseGrace)
 	return decide(in, grant.Settle)
 }
 

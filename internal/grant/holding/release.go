@@ -3,7 +3,7 @@ package holding
 import "proffer.dev/proffer/internal/grant/protocol"
 
 // release counts what a slice held that is gone, or whose tenant is drained, up to what its pods
-// still use. For ReleaseGrace after a deletion, everything counts.
+// still use, or may come to use until Liqo has deleted its Quota. For ReleaseGrace after a deletion, everything counts.
 func (d *Decision) release(i int) {
 	c, v := d.Slices[i], &d.Verdicts[i]
 	if !c.Recorded {
@@ -19,8 +19,12 @@ func (d *Decision) release(i int) {
 	for _, share := range c.Holds {
 		used := d.used(c, d.Consumers[i], share)
 		rest := share
-		if !whole {
+		switch {
+		case whole:
+		case next >= 0 && !d.exceeds(i, d.Slices[next]): // The Quota is that of the next slice.
 			rest = used
+		default:
+			rest = used.With(d.allowed(i, share))
 		}
 		if next >= 0 {
 			covered := d.Slices[next].Holds.In(share.Class)

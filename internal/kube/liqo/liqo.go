@@ -67,6 +67,7 @@ var (
 	VirtualNodes         = v1beta1("offloading", "virtualnodes")
 	NamespaceMaps        = v1beta1("offloading", "namespacemaps")
 	ShadowPods           = v1beta1("offloading", "shadowpods")
+	Quotas               = v1beta1("offloading", "quotas")
 	NamespaceOffloadings = v1beta1("offloading", "namespaceoffloadings")
 )
 
