@@ -14,4 +14,6 @@ func Isolate(...string) (int, error) { return 1, errNotLinux }
 
 func loopback() error { return errNotLinux }
 
+func endAll() {}
+
 func lock(string, func()) error { return errNotLinux }

@@ -33,6 +33,7 @@ func Main(run func(p Programs, dir string) (code int, err error)) (code int, err
 		if err := json.Unmarshal([]byte(os.Getenv(labEnv)), &f); err != nil {
 			return 1, err
 		}
+		defer endAll()
 		return run(f.Programs, f.Dir)
 	}
 	// Two labs at a time would need too much memory, and each would be slow.
