@@ -129,6 +129,10 @@ test: ## Run all tests: half an hour; installs a browser and databases if root r
 	export KUBEBUILDER_ASSETS="$$assets" PROFFER_BIN="$(CURDIR)/bin/proffer" PROFFER_RACE_BIN="$(CURDIR)/bin/race/proffer"; \
 	bin/gotest -record bin/test $(TEST_MODULES) -- -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS)
 
+.PHONY: test-names
+test-names: ## List the tests that are gone or new since BASE=revision, or since BASE=copy of bin/test/names with subtests
+	@hack/gotest/names.sh '$(if $(filter command,$(origin BASE)),$(BASE))'
+
 .PHONY: try
 try: ## Try the first command of the README, as a new user, in a clone with an empty module cache
 	@go run ./hack/firstrun
