@@ -1,27 +1,41 @@
 #!/usr/bin/env bash
 # Makes sure that this machine has the programs of the system that the tests need: a C compiler for the
-# race detector, Chromium for the pages, and the servers of MariaDB and PostgreSQL and PgBouncer for the
-# books. On Debian and Ubuntu, root gets the packages that are missing. Everybody else gets the command to type.
+# race detector, Chromium for the pages, the servers and clients of MariaDB and PostgreSQL, Galera and
+# PgBouncer for the books, and curl and ps. On Debian and Ubuntu, root gets the packages that are missing.
+# Everybody else gets the command to type.
 set -euo pipefail
 
-found() { command -v "$@" >/dev/null 2>&1; }
+# Debian has servers in directories that are not in the PATH of everybody.
+PATH=$PATH:/usr/sbin:/usr/local/sbin
+for bin in /usr/lib/postgresql/*/bin; do PATH+=:$bin; done
+
+found() { command -v "$1" >/dev/null 2>&1 || [[ $1 == /* && -e $1 ]]; }
 
 needs=() packages=()
-need() { # WHAT PACKAGE...
+lacks() { # WHAT PACKAGE...
   needs+=("$1")
   packages+=("${@:2}")
 }
+need() { # WHAT PACKAGE PROGRAM...: all of the programs, or files
+  local program
+  for program in "${@:3}"; do
+    found "$program" || { lacks "$1" "$2" && return; }
+  done
+}
 
 "${CC:-gcc}" -E - <<<'#include <stdlib.h>' >/dev/null 2>&1 ||
-  need "a C compiler, with the headers of the C library: in PATH, or named by CC" gcc libc6-dev
+  lacks "a C compiler, with the headers of the C library: in PATH, or named by CC" gcc libc6-dev
 found chromium || found chromium-browser || found google-chrome ||
-  need "Chromium: in PATH, as chromium, chromium-browser or google-chrome" chromium
-PATH=$PATH:/usr/sbin:/usr/local/sbin found mariadbd ||
-  need "the server of MariaDB, with Galera 4 and rsync: mariadbd in PATH" mariadb-server
-compgen -G "/usr/lib/postgresql/*/bin/postgres" >/dev/null || found postgres ||
-  need "the server of PostgreSQL: postgres in PATH" postgresql
-PATH=$PATH:/usr/sbin:/usr/local/sbin found pgbouncer ||
-  need "the pooler of PostgreSQL: pgbouncer in PATH" pgbouncer
+  lacks "Chromium: in PATH, as chromium, chromium-browser or google-chrome" chromium
+need "the server of MariaDB: mariadbd and mariadb-install-db in PATH" mariadb-server mariadbd mariadb-install-db
+need "the clients of MariaDB: mariadb and mariadb-dump in PATH" mariadb-client mariadb mariadb-dump
+need "Galera 4: /usr/lib/galera/libgalera_smm.so" galera-4 /usr/lib/galera/libgalera_smm.so
+need "rsync: /usr/bin/rsync" rsync /usr/bin/rsync
+need "the server of PostgreSQL: postgres and initdb in PATH" postgresql postgres initdb
+need "the clients of PostgreSQL: psql and pg_dump in PATH" postgresql-client psql pg_dump
+need "the pooler of PostgreSQL: pgbouncer in PATH" pgbouncer pgbouncer
+need "curl: in PATH" curl curl
+need "ps: in PATH" procps ps
 ((${#needs[@]})) || exit 0
 
 if ! found apt-get; then

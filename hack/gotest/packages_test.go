@@ -9,12 +9,17 @@ import (
 	"testing"
 )
 
-// machine is a machine as packages.sh sees it: PATH has these programs, which are shell scripts.
+// machine is a machine as packages.sh sees it: PATH has these programs, which are shell scripts. A name with a
+// slash is a file.
 func machine(t *testing.T, programs map[string]string) (path string) {
 	t.Helper()
 	path = t.TempDir()
 	for name, script := range programs {
-		if err := os.WriteFile(filepath.Join(path, name), []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
+		file := filepath.Join(path, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte("#!/bin/sh\n"+script+"\n"), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -27,52 +32,83 @@ func TestMissingPackagesAreInstalledOrNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	const calls = `echo "$(basename "$0") $*" >>"$(dirname "$0")/calls"`
-	debian := map[string]string{"postgres": "", "apt-get": calls, "service": calls, "basename": `echo "${1##*/}"`, "dirname": `echo "${1%/*}"`}
-	with := func(more map[string]string) map[string]string {
-		out := map[string]string{}
-		for _, programs := range []map[string]string{debian, more} {
-			maps.Copy(out, programs)
-		}
+	debian := map[string]string{
+		"apt-get": calls, "service": calls, "basename": `echo "${1##*/}"`, "dirname": `echo "${1%/*}"`,
+		"usr/lib/postgresql/15/bin/postgres": "", "usr/lib/postgresql/15/bin/initdb": "", "psql": "", "pg_dump": "", "ps": "",
+	}
+	complete := map[string]string{
+		"gcc": "", "google-chrome": "", "usr/sbin/mariadbd": "", "mariadb-install-db": "", "mariadb": "", "mariadb-dump": "",
+		"usr/lib/galera/libgalera_smm.so": "", "usr/bin/rsync": "", "postgres": "", "initdb": "", "psql": "", "pg_dump": "",
+		"pgbouncer": "", "curl": "", "ps": "",
+	}
+	with := func(base, more map[string]string) map[string]string {
+		out := maps.Clone(base)
+		maps.Copy(out, more)
 		return out
 	}
-	for name, tc := range map[string]struct {
+	type testCase struct {
 		programs   map[string]string
 		out, calls string
 		fails      bool
-	}{
-		"nothing is missing": {programs: map[string]string{"gcc": "", "google-chrome": "", "mariadbd": "", "postgres": "", "pgbouncer": ""}},
+	}
+	cases := map[string]testCase{
+		"nothing is missing": {programs: complete},
 		"root on Debian": {
-			programs: with(map[string]string{"id": "echo 0"}),
-			out:      "installing gcc libc6-dev chromium mariadb-server pgbouncer (a minute)\n",
-			calls: "apt-get update -qq\napt-get install -qq --no-install-recommends gcc libc6-dev chromium mariadb-server pgbouncer\n" +
-				"service mariadb stop\nservice pgbouncer stop\n",
+			programs: with(debian, map[string]string{"id": "echo 0"}),
+			out: "installing gcc libc6-dev chromium mariadb-server mariadb-client galera-4 rsync pgbouncer curl " +
+				"(a minute)\n",
+			calls: "apt-get update -qq\napt-get install -qq --no-install-recommends gcc libc6-dev chromium mariadb-server " +
+				"mariadb-client galera-4 rsync pgbouncer curl\nservice mariadb stop\nservice pgbouncer stop\n",
 		},
 		"a user on Debian": {
-			programs: with(map[string]string{"id": "echo 1000", "gcc": ""}), fails: true,
+			programs: with(debian, map[string]string{"id": "echo 1000", "gcc": ""}), fails: true,
 			out: "The tests need packages that only root can install. Type this, and start again:\n" +
-				"  sudo apt-get install --no-install-recommends chromium mariadb-server pgbouncer\n",
+				"  sudo apt-get install --no-install-recommends chromium mariadb-server mariadb-client galera-4 rsync " +
+				"pgbouncer curl\n",
 		},
 		"another system": {
 			programs: map[string]string{"postgres": "", "gcc": "exit 1", "chromium": ""}, fails: true,
 			out: "The tests need, and this machine lacks:\n" +
 				"- a C compiler, with the headers of the C library: in PATH, or named by CC\n" +
-				"- the server of MariaDB, with Galera 4 and rsync: mariadbd in PATH\n" +
-				"- the pooler of PostgreSQL: pgbouncer in PATH\n",
+				"- the server of MariaDB: mariadbd and mariadb-install-db in PATH\n" +
+				"- the clients of MariaDB: mariadb and mariadb-dump in PATH\n" +
+				"- Galera 4: /usr/lib/galera/libgalera_smm.so\n" +
+				"- rsync: /usr/bin/rsync\n" +
+				"- the server of PostgreSQL: postgres and initdb in PATH\n" +
+				"- the clients of PostgreSQL: psql and pg_dump in PATH\n" +
+				"- the pooler of PostgreSQL: pgbouncer in PATH\n" +
+				"- curl: in PATH\n" +
+				"- ps: in PATH\n",
 		},
+	}
+	// Each program by itself is missed.
+	for program, name := range map[string]string{
+		"google-chrome": "chromium", "usr/sbin/mariadbd": "mariadb-server", "mariadb-install-db": "mariadb-server",
+		"mariadb": "mariadb-client", "mariadb-dump": "mariadb-client", "usr/lib/galera/libgalera_smm.so": "galera-4",
+		"usr/bin/rsync": "rsync", "postgres": "postgresql", "initdb": "postgresql", "psql": "postgresql-client",
+		"pg_dump": "postgresql-client", "pgbouncer": "pgbouncer", "curl": "curl", "ps": "procps",
 	} {
+		programs := with(complete, map[string]string{"apt-get": "", "id": "echo 1000"})
+		delete(programs, program)
+		cases["a user on Debian without "+program] = testCase{
+			programs: programs, fails: true,
+			out: "The tests need packages that only root can install. Type this, and start again:\n" +
+				"  sudo apt-get install --no-install-recommends " + name + "\n",
+		}
+	}
+	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			path := machine(t, tc.programs)
-			// Debian has mariadbd in a directory that the script adds to PATH.
 			script, err := os.ReadFile("packages.sh")
 			if err != nil {
 				t.Fatal(err)
 			}
 			cmd := exec.CommandContext(t.Context(), bash, "-c",
-				strings.ReplaceAll(string(script), ":/usr/sbin:/usr/local/sbin", ""))
+				strings.ReplaceAll(string(script), "/usr/", path+"/usr/"))
 			cmd.Env = []string{"PATH=" + path}
 			out, err := cmd.CombinedOutput()
-			if (err != nil) != tc.fails || string(out) != tc.out {
-				t.Errorf("got %v and:\n%s\nwant:\n%s", err, out, tc.out)
+			if text := strings.ReplaceAll(string(out), path, ""); (err != nil) != tc.fails || text != tc.out {
+				t.Errorf("got %v and:\n%s\nwant:\n%s", err, text, tc.out)
 			}
 			called, _ := os.ReadFile(filepath.Join(path, "calls")) // No call, no file.
 			if string(called) != tc.calls {
