@@ -10,44 +10,52 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/log"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/hack/controlplane"
-	"proffer.dev/proffer/internal/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/nodestest"
 	"proffer.dev/proffer/test/process"
 )
 
-func TestMain(m *testing.M) {
-	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set.
-	os.Exit(m.Run())
+func TestMain(m *testing.M) { kubetest.Main(besideFolder{m}) }
+
+// folder is an empty folder outside of the repository, until all tests have ended.
+var folder string
+
+// besideFolder runs the tests while there is the folder.
+type besideFolder struct{ *testing.M }
+
+func (m besideFolder) Run() int {
+	var err error
+	if folder, err = os.MkdirTemp("", "example-"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	return m.M.Run()
 }
 
 // commands returns the commands that the page shows in console blocks.
-func commands(t *testing.T, page string) []string {
-	t.Helper()
+func commands(page string) (all []string, err error) {
 	text, err := os.ReadFile(page)
-	test.Must(t, err)
-	var all []string
 	for line := range strings.Lines(string(text)) {
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
 			all = append(all, strings.TrimSpace(command))
 		}
 	}
-	return all
+	return all, err
 }
 
 // notRun are the commands of the page that the test replaces: they need a registry, or a cluster that
@@ -62,32 +70,38 @@ var notRun = []string{
 	`curl -sk -H "X-Proffer-Token: $TOKEN" https://localhost:8443/offers/oslo`,
 }
 
-// build follows the page, and returns the folder with the program.
-func build(t *testing.T) string {
-	t.Helper()
+// build follows the page once, and returns the folder with the program.
+var build = sync.OnceValues(func() (string, error) {
 	root, err := filepath.Abs(filepath.Join("..", ".."))
-	test.Must(t, err)
+	if err != nil {
+		return "", err
+	}
 	// The clone that the page begins in.
-	parent := t.TempDir()
-	test.Must(t, os.Symlink(root, filepath.Join(parent, "proffer")))
-	dir := filepath.Join(parent, "proffer")
-	for _, command := range commands(t, filepath.Join(root, "docs", "plugins.md")) {
+	if err := os.Symlink(root, filepath.Join(folder, "proffer")); err != nil {
+		return "", err
+	}
+	typed, err := commands(filepath.Join(root, "docs", "plugins.md"))
+	if err != nil {
+		return "", err
+	}
+	dir := filepath.Join(folder, "proffer")
+	for _, command := range typed {
 		if slices.Contains(notRun, command) {
 			continue
 		}
 		if to, ok := strings.CutPrefix(command, "cd "); ok {
-			dir = filepath.Join(parent, filepath.Base(to))
+			dir = filepath.Join(folder, filepath.Base(to))
 			continue
 		}
-		command = strings.Replace(command, "../my-operator", filepath.Join(parent, "my-operator"), 1)
-		c := exec.CommandContext(t.Context(), "bash", "-c", command)
+		command = strings.Replace(command, "../my-operator", filepath.Join(folder, "my-operator"), 1)
+		c := exec.Command("bash", "-c", command)
 		c.Dir, c.Env = dir, append(os.Environ(), "GOWORK=off", "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 		if out, err := c.CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", command, err, out)
+			return "", fmt.Errorf("%s: %w\n%s", command, err, out)
 		}
 	}
-	return filepath.Join(parent, "my-operator")
-}
+	return filepath.Join(folder, "my-operator"), nil
+})
 
 // reader returns a client of Liqo's protocol.
 func reader(t *testing.T, address string) wire.ResourceReaderClient {
@@ -98,50 +112,49 @@ func reader(t *testing.T, address string) wire.ResourceReaderClient {
 	return wire.NewResourceReaderClient(connection)
 }
 
-// cpuOf returns a function that reads the cpu that a server answers for a consumer.
-func cpuOf(t *testing.T, from wire.ResourceReaderClient, id string) func() string {
+// cpuOf returns a function that reads the cpu of a class that a server answers for a consumer.
+func cpuOf(t *testing.T, from wire.ResourceReaderClient, id, class string) func() string {
 	t.Helper()
 	return func() string {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
 		answer, err := from.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id}, grpc.WaitForReady(true))
-		if err != nil || len(answer.GetResourceLists()) == 0 {
-			return fmt.Sprint(err)
+		for _, list := range answer.GetResourceLists() {
+			if list.GetPoolPrefix() == class {
+				return list.GetResources()["cpu"].GetString_()
+			}
 		}
-		return answer.GetResourceLists()[0].GetResources()["cpu"].GetString_()
+		return fmt.Sprint(err)
 	}
-}
-
-func startCluster(t *testing.T) *controlplane.Cluster {
-	t.Helper()
-	return controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{filepath.Join("..", "..", "config", "crd", "bases")}})
 }
 
 func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
-	dir := build(t)
-	cluster := startCluster(t)
-	api, err := client.New(cluster.Config, client.Options{Scheme: operator.NewScheme()})
+	dir, err := build()
 	test.Must(t, err)
 	for i, degrees := range []string{"20", "80"} {
-		nodestest.Create(t, api, nodestest.Node(fmt.Sprint("n", i), nodestest.List("cpu", "8", "memory", "16Gi", "pods", "110"),
+		kubetest.Create(t, nodestest.Node(fmt.Sprint("n", i), nodestest.List("cpu", "8", "memory", "16Gi", "pods", "110"),
 			nodestest.NodeLabel("example.com/temperature", degrees)))
 	}
-	policy := &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "all"}, Spec: v1alpha1.ResourcePolicySpec{
-		Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
-		Offer:     v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{}},
-	}}
-	test.Must(t, api.Create(t.Context(), policy))
-	kubeconfig := cluster.KubeconfigFile(t)
+	policy := kubetest.Create(t, &v1alpha1.ResourcePolicy{
+		ObjectMeta: metav1.ObjectMeta{Name: "all"},
+		Spec: v1alpha1.ResourcePolicySpec{
+			Consumers: &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+			Offer:     v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{}},
+		},
+	})
+	api, kubeconfig := kubetest.API(t), kubetest.Cluster(t).KubeconfigFile(t)
 	p := process.StartTest(t, filepath.Join(dir, "custom-operator"), []string{
 		"--config=" + filepath.Join(dir, "deploy", "config.yaml"), "--leader-elect", "--leader-election-namespace=default",
 		"--grpc-bind-address=" + process.FreeAddress(t), "--metrics-bind-address=" + process.FreeAddress(t),
 		"--health-probe-bind-address=" + process.FreeAddress(t),
 	}, "KUBECONFIG="+kubeconfig)
-	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome")
+	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome", "")
 	test.Eventually(t, func() string { return cmp.Diff("8", cpu()) }) // The hot node is left out.
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}
-	test.Must(t, api.Patch(t.Context(), node, client.RawPatch("application/merge-patch+json", []byte(`{"metadata":{"labels":{"example.com/temperature":"30"}}}`))))
+	cooler := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"metadata":{"labels":{"example.com/temperature":"30"}}}`))
+	test.Must(t, api.Patch(t.Context(), node, cooler))
 	test.Eventually(t, func() string { return cmp.Diff("16", cpu()) }) // It has cooled down.
 	p.AwaitLog(t, `"logger":"plugins.Audit","msg":"An offer has changed","consumer":"rome","class":"","policy":"all","amounts":\{"cpu":"16"`)
 	p.AwaitLog(t, `"msg":"A policy is in force","policy":"all","offers":1,"nodes":2`)
@@ -153,9 +166,10 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 }
 
 func TestAWrongConfigurationEndsTheExampleWithOneLine(t *testing.T) {
-	dir := build(t)
+	dir, err := build()
+	test.Must(t, err)
 	header := "apiVersion: config.proffer.dev/v1alpha1\nkind: OperatorConfiguration\n"
-	kubeconfig := startCluster(t).KubeconfigFile(t)
+	kubeconfig := kubetest.Cluster(t).KubeconfigFile(t)
 	for text, want := range map[string]string{
 		"filters: {nodes: [Basic, Affinity, Warm]}":                                       `filters.nodes lists "Warm", and there is no such filter: write Basic, Affinity or Temperature`,
 		"filters: {nodes: [Basic, Affinity, Temperature, Temperature]}":                   "filters.nodes lists Temperature twice: leave one of them out",

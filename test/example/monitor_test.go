@@ -10,13 +10,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -34,7 +33,9 @@ func buildMonitor(t *testing.T, source string) (start string, dir string) {
 	amounts, err := os.ReadFile(filepath.Join(source, "amounts.json"))
 	test.Must(t, err)
 	test.Must(t, os.WriteFile(filepath.Join(dir, "amounts.json"), amounts, 0o600))
-	for _, command := range commands(t, filepath.Join(source, "README.md")) {
+	typed, err := commands(filepath.Join(source, "README.md"))
+	test.Must(t, err)
+	for _, command := range typed {
 		switch {
 		case slices.Contains(usedThere, command):
 			continue
@@ -65,9 +66,6 @@ func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 	args[2] = "--amounts=" + filepath.Join(dir, "amounts.json")
 	monitor := process.StartTest(t, filepath.Join(dir, args[0]), args[1:])
 
-	cluster := startCluster(t)
-	api, err := client.New(cluster.Config, client.Options{Scheme: operator.NewScheme()})
-	test.Must(t, err)
 	text, err := os.ReadFile(filepath.Join(source, "policy.yaml"))
 	test.Must(t, err)
 	policy := &v1alpha1.ResourcePolicy{}
@@ -76,15 +74,15 @@ func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 		t.Errorf("policy.yaml has the address %s, and README.md another one", policy.Spec.Offer.External.Address)
 	}
 	policy.Spec.Offer.External.Address = address
-	test.Must(t, api.Create(t.Context(), policy))
-	kubeconfig := cluster.KubeconfigFile(t)
+	kubetest.Create(t, policy)
+	kubeconfig := kubetest.Cluster(t).KubeconfigFile(t)
 	program, err := process.Build(t.Context(), t.TempDir())
 	test.Must(t, err)
 	p := process.StartTest(t, program, []string{
 		"--leader-elect", "--leader-election-namespace=default", "--grpc-bind-address=" + process.FreeAddress(t),
 		"--metrics-bind-address=0", "--health-probe-bind-address=" + process.FreeAddress(t),
 	}, "KUBECONFIG="+kubeconfig)
-	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome")
+	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome", policy.Spec.Class)
 	test.Eventually(t, func() string { return cmp.Diff("8", cpu()) })
 	test.Must(t, os.WriteFile(filepath.Join(dir, "amounts.json"), []byte(`{"rome": {"cpu": "6"}}`), 0o600))
 	test.Eventually(t, func() string { return cmp.Diff("6", cpu()) }) // The file was edited.
