@@ -117,8 +117,8 @@ unit: gotest ## Run the tests that need no control plane and no database, with t
 	@bin/gotest -unit . -- $(TEST_FLAGS)
 
 # The operator is built once for all tests that start it, and once with the race detector for those
-# where replicas and consumers compete. -count=1 is needed because Go does not notice changed sources of a
-# program that a test starts.
+# where replicas and consumers compete; so is kubectl-proffer. -count=1 is needed because Go does not notice
+# changed sources of a program that a test starts.
 .PHONY: test
 test: ## Run all tests: half an hour; installs a browser and databases if root runs it on Debian or Ubuntu
 	@hack/gotest/packages.sh
@@ -126,7 +126,9 @@ test: ## Run all tests: half an hour; installs a browser and databases if root r
 	@assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; $(CONTROLPLANE) prometheus >/dev/null; \
 	echo "building the operator with the race detector (3 min on two cores, the first time)"; \
 	CGO_ENABLED=1 go build -race -o bin/race/proffer ./cmd/proffer; \
-	export KUBEBUILDER_ASSETS="$$assets" PROFFER_BIN="$(CURDIR)/bin/proffer" PROFFER_RACE_BIN="$(CURDIR)/bin/race/proffer"; \
+	go build -o bin/kubectl-proffer ./cmd/kubectl-proffer; \
+	export KUBEBUILDER_ASSETS="$$assets" PROFFER_BIN="$(CURDIR)/bin/proffer" PROFFER_RACE_BIN="$(CURDIR)/bin/race/proffer" \
+		PROFFER_PLUGIN_BIN="$(CURDIR)/bin/kubectl-proffer"; \
 	bin/gotest -record bin/test $(TEST_MODULES) -- -count=1 -timeout $(TEST_TIMEOUT) $(TEST_FLAGS)
 
 .PHONY: test-names

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 
 	corev1 "k8s.io/api/core/v1"
@@ -14,14 +13,11 @@ import (
 
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/hack/controlplane/egress"
+	"proffer.dev/proffer/test/process"
 )
 
-const (
-	// pluginSource has kubectl-proffer, below the root of the repository.
-	pluginSource = "cmd/kubectl-proffer"
-	// pluginNamespace is the namespace in which kubectl-proffer looks for the operator.
-	pluginNamespace = "proffer-system"
-)
+// pluginNamespace is the namespace in which kubectl-proffer looks for the operator.
+const pluginNamespace = "proffer-system"
 
 // pluginFiles are the manifests that kubectl-proffer needs: its accounts with their rights, and the
 // Service of the operator.
@@ -38,16 +34,7 @@ func (c *cluster) addPlugin(ctx context.Context, operator string, progress io.Wr
 	if err := os.Mkdir(c.plugin, 0o700); err != nil {
 		return err
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath",
-		"-o", filepath.Join(c.plugin, "kubectl-proffer"), "./"+pluginSource)
-	build.Dir = c.root
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building kubectl-proffer: %w\n%s", err, out)
-	}
-	// kubectl calls the script for completions.
-	const completion = "kubectl_complete-proffer"
-	script := filepath.Join(c.root, pluginSource, completion)
-	if err := os.Symlink(script, filepath.Join(c.plugin, completion)); err != nil {
+	if err := process.AddPlugin(ctx, c.plugin); err != nil {
 		return err
 	}
 	if err := c.applyPlugin(ctx); err != nil {

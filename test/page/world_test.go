@@ -53,11 +53,7 @@ func newWorld(t *testing.T) *world {
 	w.admin, w.plugin = filepath.Join(w.dir, "admin"), filepath.Join(w.dir, "kubectl-proffer")
 	root, err := process.Checkout(t.Context())
 	test.Must(t, err)
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", w.plugin, "./cmd/kubectl-proffer")
-	build.Dir = root
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("building the plugin: %v\n%s", err, out)
-	}
+	test.Must(t, process.AddPlugin(t.Context(), w.dir))
 	proxy, err := egress.New(w.dir)
 	test.Must(t, err)
 	// It waits for the connections of the API server, which ends before it.

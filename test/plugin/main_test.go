@@ -57,7 +57,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(cluster.dir)) }()
-	if err := buildPlugin(ctx); err != nil {
+	if err := addPlugin(ctx); err != nil {
 		return 1, err
 	}
 	if cluster.egress, err = egress.New(cluster.dir); err != nil {
@@ -84,22 +84,13 @@ func run(m *testing.M) (code int, err error) {
 	return m.Run(), nil
 }
 
-// buildPlugin builds the plugin into a directory for PATH, together with its completion.
-func buildPlugin(ctx context.Context) error {
+// addPlugin puts the plugin into a directory for PATH.
+func addPlugin(ctx context.Context) error {
 	bin := filepath.Join(cluster.dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		return err
 	}
-	const source = "../../cmd/kubectl-proffer"
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-o", filepath.Join(bin, "kubectl-proffer"), "./"+source)
-	if out, err := build.CombinedOutput(); err != nil {
-		return fmt.Errorf("building the plugin: %w\n%s", err, out)
-	}
-	script, err := os.ReadFile(filepath.Join(source, "kubectl_complete-proffer"))
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(bin, "kubectl_complete-proffer"), script, 0o700) //nolint:gosec // it is a program
+	return process.AddPlugin(ctx, bin)
 }
 
 // result is the exit status and the output of a command.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"os/signal"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -153,5 +154,17 @@ func TestEachEnabledServerGetsItsOwnFreePort(t *testing.T) {
 	if grpc, metrics := got[1], got[2]; strings.TrimPrefix(grpc, "--grpc-bind-address=127.0.0.1:") == grpc ||
 		strings.TrimPrefix(grpc, "--grpc") == strings.TrimPrefix(metrics, "--metrics") {
 		t.Errorf("got %s and %s, want two ports of the loopback device", grpc, metrics)
+	}
+}
+
+func TestThePluginIsLinkedToIfItIsBuilt(t *testing.T) {
+	built, dir := filepath.Join(t.TempDir(), "built"), t.TempDir()
+	test.Must(t, os.WriteFile(built, []byte("the plugin"), 0o600))
+	t.Setenv("PROFFER_PLUGIN_BIN", built)
+	test.Must(t, AddPlugin(t.Context(), dir))
+	for name, want := range map[string]string{"kubectl-proffer": "the plugin", "kubectl_complete-proffer": "#!/"} {
+		if text, err := os.ReadFile(filepath.Join(dir, name)); err != nil || !strings.HasPrefix(string(text), want) {
+			t.Errorf("%s: %v\n%s", name, err, text)
+		}
 	}
 }

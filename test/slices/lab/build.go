@@ -24,7 +24,8 @@ type Programs struct {
 
 // Build builds the programs that do not exist yet or are not current: small ones into bin/lab of the
 // checkout, Liqo and Kubernetes into the cache of hack/controlplane. The first time on a machine takes
-// minutes. If PROFFER_RACE_BIN or else PROFFER_BIN is set, Build uses that operator.
+// minutes. If PROFFER_RACE_BIN or else PROFFER_BIN is set, Build uses that operator, and likewise the plugin
+// of PROFFER_PLUGIN_BIN.
 func Build(ctx context.Context, progress io.Writer) (Programs, error) {
 	module, err := output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}")
 	if err != nil {
@@ -34,8 +35,8 @@ func Build(ctx context.Context, progress io.Writer) (Programs, error) {
 	bin := filepath.Join(checkout, "bin", "lab")
 	p := Programs{
 		Checkout: checkout, ControlPlane: filepath.Join(bin, "controlplane"),
-		Plugin:   filepath.Join(bin, "kubectl-proffer"),
 		Operator: cmp.Or(os.Getenv("PROFFER_RACE_BIN"), os.Getenv("PROFFER_BIN")),
+		Plugin:   os.Getenv("PROFFER_PLUGIN_BIN"),
 	}
 	_, err = output(ctx, progress, checkout, "go", "build", "-o", p.ControlPlane, "./hack/controlplane/cmd/controlplane")
 	if err != nil {
@@ -48,8 +49,11 @@ func Build(ctx context.Context, progress io.Writer) (Programs, error) {
 			return Programs{}, err
 		}
 	}
-	if _, err := output(ctx, progress, checkout, "go", "build", "-o", p.Plugin, "./cmd/kubectl-proffer"); err != nil {
-		return Programs{}, err
+	if p.Plugin == "" {
+		p.Plugin = filepath.Join(bin, "kubectl-proffer")
+		if _, err := output(ctx, progress, checkout, "go", "build", "-o", p.Plugin, "./cmd/kubectl-proffer"); err != nil {
+			return Programs{}, err
+		}
 	}
 	p.LiqoModule, err = output(ctx, progress, ".", "go", "list", "-m", "-f", "{{.Dir}}", "github.com/liqotech/liqo")
 	if err != nil {
