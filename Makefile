@@ -182,6 +182,10 @@ test-old-kubernetes: ## Check the manifests with every Kubernetes from 1.25; ins
 	KUBEBUILDER_ASSETS="$$old" PROFFER_KUBERNETES=1.25 \
 		$(call one-test,$(OLD),10m,./test/deploy,bin/test-old-kubernetes.txt)
 
+.PHONY: seeded-bugs
+seeded-bugs: ## Make ten mistakes in a copy of the last commit, one at a time, and check that the tests notice each: five minutes
+	@assets="$$($(CONTROLPLANE))"; KUBEBUILDER_ASSETS="$$assets" hack/seededbugs/run.sh
+
 # Collecting garbage less often takes a fifth of its processor time off.
 lint: export GOGC := 300
 
