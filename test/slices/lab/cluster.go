@@ -173,7 +173,7 @@ func (c *Cluster) clientset() (kubernetes.Interface, error) { return kubernetes.
 func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (string, error) {
 	args = append([]string{"--kubeconfig", c.path("kubeconfig"), "--cache-dir", c.path("kubectl-cache")}, args...)
 	cmd := exec.CommandContext(ctx, c.kubectl, args...)
-	cmd.Stdin = strings.NewReader(input)
+	cmd.Stdin, cmd.Env = strings.NewReader(input), append(os.Environ(), "GOGC=400")
 	var stderr strings.Builder
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

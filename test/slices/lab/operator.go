@@ -42,7 +42,8 @@ func (c *Cluster) Install(ctx context.Context, components ...string) error {
 	if err := os.WriteFile(filepath.Join(overlay, "kustomization.yaml"), []byte(text.String()), 0o600); err != nil {
 		return err
 	}
-	_, err = c.Kubectl(ctx, "", "apply", "-k", overlay)
+	// Without --server-side, kubectl reads the API's schema again for each object that exists.
+	_, err = c.Kubectl(ctx, "", "apply", "--server-side", "--force-conflicts", "-k", overlay)
 	return err
 }
 
