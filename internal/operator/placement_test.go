@@ -30,17 +30,25 @@ func newPlacements(t *testing.T) (list *v1alpha1.AdmissionParams, with func(*par
 	return list, func(o *parts) { o.LeaderElection, o.Placements = election, list.Name }
 }
 
-// awaitPlacements waits until the operator has written exactly these entries.
+// awaitPlacements waits until the operator has written exactly these entries, with the mark of this generation.
 func awaitPlacements(t *testing.T, list *v1alpha1.AdmissionParams, want map[string]string) {
 	t.Helper()
-	all := map[string]string{".complete": "true"}
-	maps.Copy(all, want)
-	awaitList(t, list, all)
+	test.Eventually(t, func() string {
+		var now v1alpha1.AdmissionParams
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(list), &now); err != nil {
+			return err.Error()
+		}
+		all := map[string]string{".complete": fmt.Sprintf("%s/%d", now.UID, now.Generation)}
+		maps.Copy(all, want)
+		return cmp.Diff(all, now.Data)
+	})
 }
 
 func enforcing(s *v1alpha1.ResourcePolicySpec) {
 	s.Slices = &v1alpha1.Slices{EnforcePlacement: true, Defaults: v1alpha1.Quantities{}}
 }
+
+func retaining(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimRetain }
 
 // versionOf returns the resourceVersion that the object has now.
 func versionOf(t *testing.T, object client.Object) string {
@@ -112,8 +120,8 @@ func TestAListThatIsLostWhileNobodyLeadsLiftsNothing(t *testing.T) {
 	installSliceCRDs(t)
 	list, listing := newPlacements(t)
 	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
-	retaining := classGold(enforcing, func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimRetain })
-	policy := kubetest.Create(t, retaining.DeepCopy())
+	gold := classGold(enforcing, retaining)
+	policy := kubetest.Create(t, gold.DeepCopy())
 	rome := newTenancy(t, "rome")
 	o := startOperator(t, listing)
 	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Incomplete cpu=2,memory=4Gi")
@@ -134,8 +142,76 @@ func TestAListThatIsLostWhileNobodyLeadsLiftsNothing(t *testing.T) {
 		o = startOperator(t, listing)
 		awaitPlacements(t, list, map[string]string{user: step.want})
 	}
-	kubetest.Create(t, retaining.DeepCopy())
+	kubetest.Create(t, gold.DeepCopy())
 	awaitPlacements(t, list, listed)
+}
+
+// Its mark is of an earlier generation, or of a list that was deleted. One change of the list as it is keeps the mark.
+func TestACopyOfAnEarlierListLiftsNothing(t *testing.T) {
+	installSliceCRDs(t)
+	list, listing := newPlacements(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
+	policy := kubetest.Create(t, classGold(enforcing, retaining))
+	rome := newTenancy(t, "rome")
+	o := startOperator(t, listing)
+	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Incomplete cpu=2,memory=4Gi")
+	user := creatorOf("mine", "rome")
+	awaitPlacements(t, list, map[string]string{user: "pool=gold"})
+	earlier := list.DeepCopy()
+	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(list), earlier))
+	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices.NodeSelector = v1alpha1.Labels{"zone": "a", "pool": "gold"}
+	})
+	placed := map[string]string{user: "pool=gold,zone=a"}
+	awaitPlacements(t, list, placed)
+	kubetest.Remove(t, policy) // Then only the list says what is required.
+
+	edit := func(change func(data map[string]string) map[string]string) {
+		kubetest.Edit(t, list, func(o client.Object) {
+			params := o.(*v1alpha1.AdmissionParams)
+			params.Data = change(params.Data)
+		}, kubetest.WriteSpec)
+	}
+	replace := func() { edit(func(map[string]string) map[string]string { return earlier.Data }) }
+	lift := func() { edit(func(data map[string]string) map[string]string { delete(data, user); return data }) }
+	recreate := func() {
+		kubetest.Remove(t, list)
+		kubetest.Create(t, &v1alpha1.AdmissionParams{
+			ObjectMeta: metav1.ObjectMeta{Namespace: list.Namespace, Name: list.Name}, Data: earlier.Data,
+		})
+	}
+	replace()
+	awaitPlacements(t, list, placed)
+	for _, step := range []struct {
+		change func()
+		want   map[string]string
+	}{{replace, map[string]string{user: "?"}}, {lift, nil}, {recreate, map[string]string{user: "?"}}} {
+		o.stop()
+		step.change()
+		o = startOperator(t, listing)
+		awaitPlacements(t, list, step.want)
+	}
+	lift()
+	awaitPlacements(t, list, nil)
+}
+
+// The leader of an earlier build wrote another mark.
+func TestTheListOfAnEarlierBuildIsBelieved(t *testing.T) {
+	installSliceCRDs(t)
+	list, listing := newPlacements(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
+	policy := kubetest.Create(t, classGold(enforcing, retaining))
+	rome := newTenancy(t, "rome")
+	o := startOperator(t, listing)
+	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Incomplete cpu=2,memory=4Gi")
+	user := creatorOf("mine", "rome")
+	kubetest.Remove(t, policy)
+	o.stop()
+	kubetest.Edit(t, list, func(o client.Object) {
+		o.(*v1alpha1.AdmissionParams).Data = map[string]string{user: "pool=gold", ".complete": "true"}
+	}, kubetest.WriteSpec)
+	startOperator(t, listing)
+	awaitPlacements(t, list, map[string]string{user: "pool=gold"})
 }
 
 func TestASliceThatCannotBeListedIsNotAnswered(t *testing.T) {

@@ -75,9 +75,19 @@ func newOffloading(t *testing.T) *offloading {
 // list writes the list as the operator does.
 func (o *offloading) list(t *testing.T, entries map[string]string) {
 	t.Helper()
-	all := map[string]string{".complete": "true"}
-	maps.Copy(all, entries)
-	o.replaceList(t, all)
+	o.replaceList(t, nil)
+	list := o.present(t)
+	list.Data = map[string]string{".complete": fmt.Sprintf("%s/%d", list.UID, list.Generation+1)}
+	maps.Copy(list.Data, entries)
+	test.Must(t, cluster.client.Update(t.Context(), list))
+}
+
+// present returns the list as it is.
+func (o *offloading) present(t *testing.T) *v1alpha1.AdmissionParams {
+	t.Helper()
+	list := &v1alpha1.AdmissionParams{}
+	test.Must(t, o.admin.Get(t.Context(), client.ObjectKey{Namespace: namespace, Name: "proffer-placements"}, list))
+	return list
 }
 
 // replaceList has the list exactly these entries.
@@ -333,7 +343,17 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 	})
 	t.Run("a list that somebody has replaced", func(t *testing.T) {
 		refused := refusal{metav1.StatusReasonInvalid, "this cluster is about to list what your pods need: try again"}
-		for name, entries := range map[string]map[string]string{"nothing": nil, "an older list": {placedUser: "pool=gold"}} {
+		o.list(t, map[string]string{placedUser: "pool=silver"})
+		earlier := o.present(t).Data
+		o.list(t, map[string]string{placedUser: "pool=gold"})
+		changed := o.present(t).Data
+		changed["other"] = "pool=silver"
+		for name, entries := range map[string]map[string]string{
+			"nothing": nil, "a list of no build": {placedUser: "pool=gold"}, "a list of an earlier build": {placedUser: "pool=gold", ".complete": "true"},
+			"an earlier list": earlier, "the list with a change": changed,
+		} {
+			o.replaceList(t, nil)
+			test.Eventually(t, func() error { return refused.of(o.send(t, o.free)) })
 			o.replaceList(t, entries)
 			for _, by := range []client.Client{o.placed, o.free} {
 				test.Eventually(t, func() error { return refused.of(o.send(t, by)) })
@@ -342,6 +362,16 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 				t.Errorf("%s: Liqo itself is refused: %v", name, err)
 			}
 		}
+	})
+	t.Run("an earlier list in the place of one that is deleted", func(t *testing.T) {
+		o.list(t, map[string]string{placedUser: "pool=gold"})
+		earlier := o.present(t).Data
+		test.Eventually(t, func() error { return o.send(t, o.free) })
+		mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
+		test.Eventually(t, func() error { return withoutList.of(o.send(t, o.free)) })
+		o.replaceList(t, earlier)
+		refused := refusal{metav1.StatusReasonInvalid, "this cluster is about to list what your pods need: try again"}
+		test.Eventually(t, func() error { return refused.of(o.send(t, o.free)) })
 	})
 	t.Run("a slice that the list has no room for", func(t *testing.T) {
 		o.list(t, map[string]string{placedUser: "pool=gold", "_rome": ""})
@@ -608,6 +638,8 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 	running := start(t, args)
 	policy()
 	running.AwaitReady(t)
+	test.Eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
+	earlier := o.present(t).Data
 	createAuthenticated(t, p, aSlice("mine", "gold"))
 	awaitGranted(t, p, "mine", 4)
 	test.Eventually(t, listed)
@@ -627,6 +659,12 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 	notListed := refused("this cluster is about to list what your pods need")
 	restart(empty, notListed, listed)
 	restart(gone, func() error { return withoutList.of(o.send(t, o.placed)) }, listed)
+	copied := func() { o.replaceList(t, earlier) }
+	restart(copied, notListed, listed)
+	stop := o.watchTheGate(t)
+	copied()
+	test.Eventually(t, listed)
+	stop()
 
 	// Then only the list says what is required.
 	test.Must(t, cluster.client.Delete(t.Context(), named("gold")))

@@ -150,7 +150,8 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 		maps.DeleteFunc(listed, func(_, requirements string) bool { return requirements == "?" })
 		quota := s.emptyQuota()
 		lab.Must(t, provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
-		if err := differ("the list", map[string]string{quota.Spec.User: "pool=gold", ".complete": "true"}, listed); err != nil {
+		mark := fmt.Sprintf("%s/%d", list.GetUID(), list.GetGeneration())
+		if err := differ("the list", map[string]string{quota.Spec.User: "pool=gold", ".complete": mark}, listed); err != nil {
 			t.Error(err)
 		}
 	})

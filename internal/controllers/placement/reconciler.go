@@ -54,7 +54,7 @@ func NewReconciler(
 	r := &Reconciler{
 		list: kept.Object{
 			Client: client, Resource: paramsResource, Kind: kind, Name: list, Pacer: restores.Pacer(kind, log), Log: log,
-			Content: "the list of placements",
+			Content: "the list of placements", Mark: complete,
 		},
 		table: from, wake: wake,
 		left: prometheus.NewGauge(prometheus.GaugeOpts{
@@ -118,13 +118,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	// What others put in the place of the list does not say what was required.
-	if _, ours := listed[complete]; ours {
+	// What others put in the place of the list does not say what was required, and neither does a copy of an
+	// earlier list. One change of the last list does: an admin lifts a requirement so.
+	if r.list.Wrote(before, 0) || r.list.Wrote(before, 1) || r.last == nil && listed[complete] == earlierMark {
 		r.last = listed
 	}
+	delete(listed, complete)
 	want := render(latest.Slices.All, latest.Policies, r.last)
 	r.left.Set(float64(want.left))
-	if changes := amendments(listed, want.entries); before == nil || len(changes) > 0 {
+	if changes := amendments(listed, want.entries); len(changes) > 0 || !r.list.Wrote(before, 0) {
 		// Until the list is written, no slice gets its first answer because of an entry that it lacks.
 		r.stored.Store(&listed)
 		written, result, err := r.list.Amend(ctx, before, changes, textOf(want.entries))

@@ -1,6 +1,7 @@
 package placement
 
 import (
+	"fmt"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -46,6 +47,7 @@ func emptyList(version int) *unstructured.Unstructured {
 	u.SetNamespace("n")
 	u.SetName("list")
 	u.SetResourceVersion(strconv.Itoa(version))
+	u.SetGeneration(int64(version))
 	return u
 }
 
@@ -62,7 +64,7 @@ func TestARivalOfTheListIsRestoredLessAndLessOftenAndNoNewSliceIsAnsweredMeanwhi
 		client.PrependReactor("patch", paramsResource.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 			n := 2 * int(writes.Add(1))
 			ours := emptyList(n)
-			ours.Object["data"] = map[string]any{"mine-1": "pool=gold,zone=a", complete: "true"}
+			ours.Object["data"] = map[string]any{"mine-1": "pool=gold,zone=a", complete: fmt.Sprintf("/%d", n)}
 			if err := client.Tracker().Update(paramsResource, ours, "n"); err != nil || peace.Load() {
 				return true, ours, err
 			}

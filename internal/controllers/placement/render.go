@@ -26,10 +26,11 @@ const (
 	// users begin with the name of a slice. The admission policy refuses all pods of the consumer
 	// whose user has no entry.
 	exceeded = "_"
-	// complete is the entry of every list that the operator has written. Without it, the admission
-	// policy refuses all pods: somebody has replaced the list, and what is required is not known. No
-	// user begins with a dot.
+	// complete is the mark of the list. Unless it fits, the admission policy refuses all pods: somebody has
+	// changed or replaced the list, and what is required is not known. No user begins with a dot.
 	complete = ".complete"
+	// earlierMark is the mark of lists of earlier builds.
+	earlierMark = "true"
 	// unknown is the value of a user of whose pods it is not known what they need: no policy decides on
 	// its grant, and the list that said it was lost. The admission policy refuses its pods.
 	unknown = "?"
@@ -54,8 +55,7 @@ func render(decided iter.Seq[table.DecidedSlice], policies []table.Policy, prese
 	all := requirements(decided, policies, present)
 	// What is listed stays listed; the rest follows in the order of the slices.
 	slices.SortStableFunc(all, func(a, b required) int { return rank(a, present) - rank(b, present) })
-	out := rendered{entries: make(map[string]string, len(all)+1)}
-	out.entries[complete] = "true"
+	out := rendered{entries: make(map[string]string, len(all))}
 	sums, total := map[string]int{}, 0
 	for _, r := range all {
 		size := len(r.user) + len(r.labels)

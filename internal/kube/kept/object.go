@@ -36,6 +36,10 @@ type Object struct {
 	Log      logr.Logger
 	// Content names the data in log lines and errors, such as "the list of placements".
 	Content string
+	// Mark is the key of an entry that binds the data to the object, "" for none. The entry names the uid and
+	// the generation with which the data was written. The API server changes the generation with each change
+	// of the data, so that the entry fits neither a copy of earlier data nor what others write.
+	Mark string
 
 	trigger  *leading.Trigger
 	informer leading.Informer
@@ -76,6 +80,17 @@ func Data(object *unstructured.Unstructured) (map[string]string, error) {
 	return data, nil
 }
 
+// Wrote reports whether the data has the mark of a write after which others changed the data this many times.
+func (o *Object) Wrote(object *unstructured.Unstructured, changes int64) bool {
+	data, err := Data(object)
+	return err == nil && object != nil && data[o.Mark] == markOf(object, object.GetGeneration()-changes)
+}
+
+// markOf returns the mark of the data that was written as this generation of the object.
+func markOf(object *unstructured.Unstructured, generation int64) string {
+	return fmt.Sprintf("%s/%d", object.GetUID(), generation)
+}
+
 // Amend makes these changes to the data of the object as it was before, nil for none. The object after is
 // nil if that has to wait or failed. An entry with the value nil is removed. Content identifies the data as
 // it is then.
@@ -93,7 +108,7 @@ func (o *Object) Amend(
 		after, err = o.create(writing, changes)
 	} else {
 		manager = restore.LastManager(before)
-		after, err = o.patch(writing, before.GetResourceVersion(), changes)
+		after, err = o.patch(writing, before, changes)
 	}
 	if err != nil {
 		err = fmt.Errorf("cannot write %s: %w", o.Content, err)
@@ -110,21 +125,33 @@ func (o *Object) Amend(
 }
 
 // create creates the object, also after it was deleted. It uses apply, because RBAC can restrict apply to
-// a name, but not a create request.
+// a name, but not a create request. Marked data is added by a second write, because its mark needs the uid.
 func (o *Object) create(ctx context.Context, entries map[string]any) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{Object: map[string]any{"data": entries}}
+	u := &unstructured.Unstructured{Object: map[string]any{}}
+	if o.Mark == "" {
+		u.Object["data"] = entries
+	}
 	u.SetGroupVersionKind(o.Resource.GroupVersion().WithKind(o.Kind))
 	u.SetNamespace(o.Name.Namespace)
 	u.SetName(o.Name.Name)
 	objects := o.Client.Resource(o.Resource).Namespace(o.Name.Namespace)
-	return objects.Apply(ctx, o.Name.Name, u, metav1.ApplyOptions{FieldManager: kube.FieldManager})
+	created, err := objects.Apply(ctx, o.Name.Name, u, metav1.ApplyOptions{FieldManager: kube.FieldManager})
+	if err != nil || o.Mark == "" {
+		return created, err
+	}
+	return o.patch(ctx, created, entries)
 }
 
-// patch makes these changes to the object at this version.
+// patch makes these changes to the object at its version.
 func (o *Object) patch(
-	ctx context.Context, version string, changes map[string]any,
+	ctx context.Context, object *unstructured.Unstructured, changes map[string]any,
 ) (*unstructured.Unstructured, error) {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": version}, "data": changes})
+	if o.Mark != "" {
+		changes[o.Mark] = markOf(object, object.GetGeneration()+1)
+	}
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "data": changes,
+	})
 	if err != nil {
 		return nil, err
 	}
