@@ -89,7 +89,7 @@ func (o *commandOptions) sliceFlags() *pflag.FlagSet {
 		"A `class` that another controller answers, for the list of --served-classes; repeat it for more classes.")
 	fs.StringVar(&o.placements, "placements", "",
 		"The `name` of an AdmissionParams, in the namespace of the Lease, in which the operator lists "+
-			"the node labels that pods of slices need; see the component slice-pod-guard.")
+			"the node labels that pods of slices need, and slices beyond their grant; see the component slice-pod-guard.")
 	fs.StringVar(&o.podSecurity, "offloaded-pod-security", "",
 		"The pod-security `level`, baseline or restricted, of the namespaces that Liqo creates for consumers; "+
 			"by default, they are left as they are.")

@@ -21,7 +21,8 @@ func TestPodsBeyondAGrantAreAConditionAnEventAndAMetric(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("gold", inClass("gold")))
 	rome := newTenancy(t, "rome")
 	slice := rome.ask("s", nodestest.List("cpu", "4", "memory", "1Gi", "pods", "5"))
-	o := startOperator(t)
+	list, listing := newPlacements(t)
+	o := startOperator(t, listing)
 	awaitAnswer(t, slice, "Accepted Granted cpu=4,memory=1Gi,pods=5")
 	awaitReason(t, "gold", v1alpha1.ReasonOffering)
 	if c := meta.FindStatusCondition(statusOfPolicy(t, "gold").Conditions, v1alpha1.ConditionWithinGrants); c != nil {
@@ -50,6 +51,13 @@ proffer_grant_excess{class="gold",consumer="rome",policy="gold",resource="cpu"} 
 `), "proffer_grant_excess"); err != nil {
 		t.Error(err)
 	}
+	// The admission policy refuses more of them, also while nobody leads and after the next leader has come.
+	beyond := map[string]string{"!" + creatorOf("s", "rome"): ""}
+	awaitPlacements(t, list, beyond)
+	o.stop()
+	startOperator(t, listing)
+	awaitPlacements(t, list, beyond)
 	kubetest.Remove(t, pod)
 	within(v1alpha1.ReasonWithin, "no more than it was granted")
+	awaitPlacements(t, list, nil)
 }

@@ -11,9 +11,9 @@ import (
 // Excess is the amount that the pods of a ResourceSlice request beyond its grant.
 type Excess struct {
 	Consumer, Policy, Class string
-	// Slice is the name of the slice.
-	Slice   string
-	Amounts capacity.Amounts
+	// Slice is the name of the slice, and User the name under which its pods are sent.
+	Slice, User string
+	Amounts     capacity.Amounts
 }
 
 // Excesses returns the slices whose pods request more than was granted, sorted by consumer and name.
@@ -38,7 +38,7 @@ func (s *Snapshot) Excesses() []Excess {
 		if !known {
 			i = len(granted)
 			at[of] = i
-			granted = append(granted, Excess{d.Consumer, d.Policy(), d.Class, d.Name, capacity.Amounts{}})
+			granted = append(granted, Excess{d.Consumer, d.Policy(), d.Class, d.Name, d.User, capacity.Amounts{}})
 		}
 		for name, amount := range after {
 			granted[i].Amounts[name] = capacity.Sum(granted[i].Amounts[name], amount)

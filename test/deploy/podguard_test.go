@@ -373,6 +373,32 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		refused := refusal{metav1.StatusReasonInvalid, "this cluster is about to list what your pods need: try again"}
 		test.Eventually(t, func() error { return refused.of(o.send(t, o.free)) })
 	})
+	t.Run("a slice whose pods request more than it was granted", func(t *testing.T) {
+		refused := refusal{metav1.StatusReasonInvalid, "the pods of your ResourceSlice request more than it was granted, and pods that you deleted count until they have ended: wait for that, and half a minute more"}
+		running := aShadowPod("running")
+		o.list(t, map[string]string{placedUser: "pool=gold"})
+		test.Eventually(t, func() error { return o.placed.Create(t.Context(), running) })
+		remove(t, running)
+		for mark, both := range map[string]bool{"!" + placedUser: false, "!_rome": true, "!_oslo": false} {
+			o.list(t, map[string]string{placedUser: "pool=gold", mark: ""})
+			if mark != "!_oslo" {
+				test.Eventually(t, func() error { return refused.of(o.send(t, o.placed)) })
+			} else {
+				test.Eventually(t, func() error { return o.send(t, o.placed) })
+			}
+			err := o.send(t, o.free)
+			if both {
+				err = refused.of(err)
+			}
+			if err != nil {
+				t.Errorf("with the mark %s, another slice: %v", mark, err)
+			}
+			// Liqo's kubelet goes on with the pods that run.
+			test.Must(t, o.admin.Get(t.Context(), client.ObjectKeyFromObject(running), running))
+			running.Labels["marked"] = fmt.Sprintf("%x", mark)
+			test.Must(t, o.placed.Update(t.Context(), running))
+		}
+	})
 	t.Run("a slice that the list has no room for", func(t *testing.T) {
 		o.list(t, map[string]string{placedUser: "pool=gold", "_rome": ""})
 		refused := refusal{

@@ -42,6 +42,7 @@ type Reconciler struct {
 	// nil if none was seen.
 	written *unstructured.Unstructured
 	last    map[string]string
+	marks   marks
 }
 
 // NewReconciler returns a Reconciler of the AdmissionParams of this name. It calls wake after each change of
@@ -56,7 +57,7 @@ func NewReconciler(
 			Client: client, Resource: paramsResource, Kind: kind, Name: list, Pacer: restores.Pacer(kind, log), Log: log,
 			Content: "the list of placements", Mark: complete,
 		},
-		table: from, wake: wake,
+		table: from, wake: wake, marks: marks{},
 		left: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_placements_left_out",
 			Help: "Slices without an entry in the list of placements because their consumers have too many. " +
@@ -97,7 +98,7 @@ func (r *Reconciler) Collect(ch chan<- prometheus.Metric) { r.left.Collect(ch) }
 // undo changes by others. Until the list exists, the admission policy refuses all ShadowPods.
 func (r *Reconciler) Start(ctx context.Context) error {
 	defer func() { r.stored.Store(nil); r.left.Set(0) }()
-	r.last = nil // Another replica may have led meanwhile.
+	r.last, r.marks = nil, marks{} // Another replica may have led meanwhile.
 	return r.controller.Start(ctx)
 }
 
@@ -126,6 +127,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	delete(listed, complete)
 	want := render(latest.Slices.All, latest.Policies, r.last)
 	r.left.Set(float64(want.left))
+	next := r.marks.refresh(latest.Excesses(), time.Now())
+	r.marks.addTo(want.entries)
 	if changes := amendments(listed, want.entries); len(changes) > 0 || !r.list.Wrote(before, 0) {
 		// Until the list is written, no slice gets its first answer because of an entry that it lacks.
 		r.stored.Store(&listed)
@@ -138,5 +141,5 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if known := r.stored.Swap(&want.entries); known == nil || !maps.Equal(*known, want.entries) {
 		r.wake()
 	}
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: next}, nil
 }

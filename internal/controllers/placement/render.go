@@ -2,7 +2,7 @@
 // the admission policy of the component slice-pod-guard. It is an AdmissionParams with an entry for
 // each ResourceSlice that has a grant from a policy with enforcePlacement: the key is the user under
 // whose name Liqo sends the pods of the slice, the value are the labels, as in pool=gold,zone=a.
-// Another entry marks the list as complete.
+// Other entries mark the list as complete, and the users whose pods request more than was granted.
 package placement
 
 import (
