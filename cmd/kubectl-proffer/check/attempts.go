@@ -49,8 +49,13 @@ type found struct {
 	obstacle
 }
 
+// identity is a user in a certificate of a consumer.
+type identity struct{ user, consumer string }
+
 // stage holds the objects that the guards are tried with.
 type stage struct {
+	// namespaces are those that Liqo labels as a consumer's.
+	namespaces []corev1.Namespace
 	// consumer is the cluster ID of a consumer. class is one that a policy offers, if there is one.
 	consumer, class string
 	// tenant is the tenant namespace of the consumer, and sent a namespace for its pods.
@@ -59,11 +64,19 @@ type stage struct {
 	slice, shadowPod, namespaceMap, runtimeClass found
 }
 
-// attempt is a request that a guard has to refuse.
+// byList is set for an attempt on what a guard reads from its list.
+type byList struct {
+	ofList bool
+	// says is a part of the refusal, empty if the guard has to accept the request.
+	says string
+}
+
+// attempt is a request that a guard has to refuse, or to answer by its list.
 type attempt struct {
 	// harm describes the effect of requests like this unless they are refused, as the end of a
-	// sentence.
+	// sentence. Of an attempt on a list, it is the request.
 	harm string
+	byList
 	// verb is create, or patch or delete for the object in at.
 	verb string
 	object
@@ -71,8 +84,8 @@ type attempt struct {
 	at          found
 	// body is the object to create, or the merge patch.
 	body map[string]any
-	// byConsumer: the guard applies to consumers only.
-	byConsumer bool
+	// by is the consumer that sends the request, none for a guard that applies to everybody.
+	by identity
 }
 
 // attempts returns what each guard has to refuse, by the name of its admission policy. Each request is
@@ -86,14 +99,12 @@ func attempts(s stage) map[string]attempt {
 		}),
 	}
 	all["proffer-slice-pod-guard"] = attempt{
-		harm: "a consumer can give its pods a priority", verb: "create", object: shadowPods, at: s.sent, byConsumer: true,
-		body: newObject(shadowPods, map[string]any{liqo.OriginLabel: s.consumer}, map[string]any{
-			"pod": podSpec(map[string]any{"priorityClassName": attemptName}),
-		}),
+		harm: "a consumer can give its pods a priority", verb: "create", object: shadowPods, at: s.sent, by: s.controlPlane(),
+		body: newShadowPod(s.consumer, map[string]any{"priorityClassName": attemptName}),
 	}
 	all["proffer-slice-pod-deletion-guard"] = attempt{
 		harm: "a consumer can delete a ShadowPod without its Pod", verb: "delete", object: shadowPods, at: s.shadowPod,
-		byConsumer: true,
+		by: s.controlPlane(),
 	}
 	all["proffer-slice-pod-overhead-guard"] = overheadAttempt(s)
 	all["proffer-virtual-node-guard"] = attempt{
@@ -116,35 +127,30 @@ func attempts(s stage) map[string]attempt {
 
 // sliceAttempts returns those on ResourceSlices.
 func sliceAttempts(s stage) map[string]attempt {
-	isCopy := map[string]any{
-		liqo.ReplicatedLabel: "true", liqo.OriginIDLabel: s.consumer, liqo.RemoteClusterIDLabel: s.consumer,
-	}
 	return map[string]attempt{
 		"proffer-slice-status-guard": {
 			harm: "a consumer can write the answer to its own ResourceSlice", verb: "patch", object: resourceSlices,
-			subresource: []string{"status"}, at: s.slice, byConsumer: true,
+			subresource: []string{"status"}, at: s.slice, by: s.controlPlane(),
 			body: map[string]any{"status": map[string]any{"nodeLabels": map[string]any{attemptName: ""}}},
 		},
 		"proffer-slice-guard": {
 			harm: "a consumer can change the labels that mark its ResourceSlice as a copy", verb: "patch",
-			object: resourceSlices, at: s.slice, byConsumer: true,
+			object: resourceSlices, at: s.slice, by: s.controlPlane(),
 			body: map[string]any{"metadata": map[string]any{"labels": map[string]any{liqo.ReplicatedLabel: "false"}}},
 		},
 		"proffer-slice-deletion-guard": {
 			harm: "a consumer can delete a ResourceSlice without its Quota", verb: "delete", object: resourceSlices,
-			at: s.slice, byConsumer: true,
+			at: s.slice, by: s.controlPlane(),
 		},
 		"proffer-csr-guard": {
 			harm: "a consumer can send any certificate signing request", verb: "create", object: resourceSlices,
-			at: s.tenant, byConsumer: true,
-			body: newObject(resourceSlices, isCopy, map[string]any{
-				"consumerClusterID": s.consumer, "class": s.class, "csr": "eA==", // x
-			}),
+			at: s.tenant, by: s.controlPlane(),
+			body: newSlice(s.consumer, map[string]any{"class": s.class, "csr": "eA=="}), // x
 		},
 		"proffer-served-classes": {
 			harm: "a consumer can request a class that this cluster does not serve", verb: "create", object: resourceSlices,
-			at: s.tenant, byConsumer: true,
-			body: newObject(resourceSlices, isCopy, map[string]any{"consumerClusterID": s.consumer, "class": attemptName}),
+			at: s.tenant, by: s.controlPlane(),
+			body: newSlice(s.consumer, map[string]any{"class": attemptName}),
 		},
 	}
 }
@@ -162,6 +168,21 @@ func overheadAttempt(s stage) attempt {
 			"runtimeClassName": s.runtimeClass.name,
 		})),
 	}
+}
+
+// controlPlane is the identity of the consumer's control plane.
+func (s *stage) controlPlane() identity { return identity{s.consumer, s.consumer} }
+
+// newSlice returns a ResourceSlice as the consumer's crd-replicator sends it.
+func newSlice(consumer string, spec map[string]any) map[string]any {
+	spec["consumerClusterID"] = consumer
+	return newObject(resourceSlices, map[string]any{
+		liqo.ReplicatedLabel: "true", liqo.OriginIDLabel: consumer, liqo.RemoteClusterIDLabel: consumer,
+	}, spec)
+}
+
+func newShadowPod(consumer string, pod map[string]any) map[string]any {
+	return newObject(shadowPods, map[string]any{liqo.OriginLabel: consumer}, map[string]any{"pod": podSpec(pod)})
 }
 
 func newObject(of object, labels, spec map[string]any) map[string]any {

@@ -49,6 +49,8 @@ type cluster struct {
 	discovery discovery.DiscoveryInterface
 	// version asks the operator for its version, through the API server.
 	version func(ctx context.Context) (string, error)
+	// senders are the users of consumers that were tried.
+	senders map[identity]sender
 }
 
 func newCluster(config *rest.Config) (*cluster, error) {
@@ -65,7 +67,7 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &cluster{config: config, http: connection}
+	c := &cluster{config: config, http: connection, senders: map[identity]sender{}}
 	if c.api, err = client.New(config, client.Options{Scheme: scheme, HTTPClient: connection}); err != nil {
 		return nil, err
 	}
@@ -133,7 +135,7 @@ func (c *cluster) check(
 	ofService, at := findAddress(namespace, deployment, f, service)
 	findings = append(findings, findLiqo(apis), ofService, findLiqoAddress(liqoNamespace, apis, liqo, service, at, f.tls))
 	findings = append(findings, findLiqoSettings(apis, liqo, len(classesOf(policies.value)))...)
-	findings = append(findings, c.guards(ctx, guardsFor(apis, guards), classesOf(policies.value))...)
+	findings = append(findings, c.guards(ctx, f, guardsFor(apis, guards), classesOf(policies.value))...)
 	findings = append(findings, findPolicies(policies)...)
 	findings = append(findings, findClasses(apis, policies)...)
 	findings = append(findings, findGrants(namespace, c.grants(ctx, namespace), c.consumerPods(ctx))...)
@@ -292,14 +294,14 @@ func (c *cluster) admissionBindings(
 }
 
 // guards reports on the guards. The classes are the ones that policies offer.
-func (c *cluster) guards(ctx context.Context, own []guard, classes []string) []Finding {
+func (c *cluster) guards(ctx context.Context, f flags, own []guard, classes []string) []Finding {
 	policies := c.admissionPolicies(ctx)
 	class := ""
 	if len(classes) > 0 {
 		class = classes[len(classes)-1] // The unnamed class is the first.
 	}
 	return append([]Finding{findGuards(own, policies, c.admissionBindings(ctx))},
-		findTrials(c.tryGuards(ctx, own, policies, class))...)
+		findTrials(c.tryGuards(ctx, f, own, policies, class))...)
 }
 
 // liqoAPIs returns the resources of Liqo's groups.

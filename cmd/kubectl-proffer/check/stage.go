@@ -21,36 +21,42 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 )
 
-// tryGuards sends each of the guards that is installed what it has to refuse. The class is one that a
-// policy offers.
+// tryGuards sends each of the guards that is installed what it has to refuse, and what depends on its list.
+// The flags are the operator's, and the class is one that a policy offers.
 func (c *cluster) tryGuards(
-	ctx context.Context, own []guard, installed known[[]admissionregistrationv1.ValidatingAdmissionPolicy], class string,
-) []trial {
+	ctx context.Context, f flags, own []guard, installed known[[]admissionregistrationv1.ValidatingAdmissionPolicy],
+	class string,
+) (trials []trial) {
 	own = slices.DeleteFunc(slices.Clone(own), func(g guard) bool { return !g.installed(installed.value) })
 	if len(own) == 0 {
 		return nil
 	}
 	s := c.stage(ctx, class)
-	consumer, none := c.consumer(ctx, s.consumer)
 	all := attempts(s)
-	trials := make([]trial, 0, len(own))
 	for _, g := range own {
-		a := all[g.name]
-		t := trial{guard: g, harm: a.harm, obstacle: a.at.obstacle}
-		by, right := c.dynamic, a.right()
-		if a.byConsumer {
-			by, right = consumer, right+" as "+s.consumer
+		t := c.try(ctx, g, all[g.name])
+		if trials = append(trials, t); t.verdict() == holds {
+			trials = append(trials, c.tryList(ctx, f, g, s)...)
 		}
-		switch {
-		case t.err != nil:
-		case a.byConsumer && none.err != nil:
-			t.obstacle = none
-		default:
-			t.obstacle = obstacle{right, a.send(ctx, by)}
-		}
-		trials = append(trials, t)
 	}
 	return trials
+}
+
+// try makes an attempt on a guard.
+func (c *cluster) try(ctx context.Context, g guard, a attempt) trial {
+	t := trial{guard: g, harm: a.harm, byList: a.byList, obstacle: a.at.obstacle}
+	if t.err != nil {
+		return t
+	}
+	by, right := c.dynamic, a.right()
+	if a.by.user != "" {
+		if by, t.obstacle = c.as(ctx, a.by); t.err != nil {
+			return t
+		}
+		right += " as " + a.by.user
+	}
+	t.obstacle = obstacle{right, a.send(ctx, by)}
+	return t
 }
 
 // stage looks for what the guards can be tried with. The consumer is one with a ResourceSlice, if there
@@ -62,7 +68,8 @@ func (c *cluster) stage(ctx context.Context, class string) stage {
 	if err := c.api.List(ctx, namespaces, client.HasLabels{liqo.RemoteClusterIDLabel}); err != nil {
 		s.tenant.obstacle = obstacle{"list namespaces", err}
 	} else {
-		s.consumer, s.tenant, s.sent = placesOf(namespaces.Items, slice.namespace)
+		s.namespaces = namespaces.Items
+		s.consumer, s.tenant, s.sent = placesOf(s.namespaces, slice.namespace)
 	}
 	if s.tenant.err != nil {
 		s.sent, s.slice, s.shadowPod, s.namespaceMap = s.tenant, s.tenant, s.tenant, s.tenant
@@ -127,23 +134,35 @@ func hasOverhead(runtimeClass *unstructured.Unstructured) bool {
 	return err == nil && len(overhead) > 0
 }
 
-// consumer returns a client whose requests come from the consumer, as the guards see it. Its groups are
-// the groups of the consumer's certificates, for which Liqo has roles, and the caller's.
-func (c *cluster) consumer(ctx context.Context, id string) (dynamic.Interface, obstacle) {
-	if id == "" {
-		return nil, obstacle{err: absentError("consumer")}
+// as returns a client whose requests come from this user, as the guards see it. Its groups are the groups
+// of the consumer's certificates, for which Liqo has roles, and the caller's.
+func (c *cluster) as(ctx context.Context, by identity) (dynamic.Interface, obstacle) {
+	if known, asked := c.senders[by]; asked {
+		return known.api, known.obstacle
 	}
+	api, none := c.impersonate(ctx, by)
+	c.senders[by] = sender{api, none}
+	return api, none
+}
+
+// sender is a client whose requests come from a consumer, or what it lacks.
+type sender struct {
+	api dynamic.Interface
+	obstacle
+}
+
+func (c *cluster) impersonate(ctx context.Context, by identity) (dynamic.Interface, obstacle) {
 	self := &authenticationv1.SelfSubjectReview{}
 	if err := c.api.Create(ctx, self); err != nil {
 		return nil, obstacle{"create selfsubjectreviews.authentication.k8s.io", err}
 	}
-	as := rest.ImpersonationConfig{UserName: id, Groups: []string{consumersGroup, id}}
+	as := rest.ImpersonationConfig{UserName: by.user, Groups: []string{consumersGroup, by.consumer}}
 	for _, group := range self.Status.UserInfo.Groups {
 		if group != "system:authenticated" { // The API server adds it.
 			as.Groups = append(as.Groups, group)
 		}
 	}
-	needed := []manifests.Right{{Verb: "impersonate", Resource: "users", Name: id}}
+	needed := []manifests.Right{{Verb: "impersonate", Resource: "users", Name: by.user}}
 	for _, group := range as.Groups {
 		needed = append(needed, manifests.Right{Verb: "impersonate", Resource: "groups", Name: group})
 	}
@@ -167,5 +186,5 @@ func (c *cluster) consumer(ctx context.Context, id string) (dynamic.Interface, o
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = as
 	api, err := dynamic.NewForConfig(config)
-	return api, obstacle{"connect as " + id, err}
+	return api, obstacle{"connect as " + by.user, err}
 }

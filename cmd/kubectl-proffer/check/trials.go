@@ -9,13 +9,15 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
-// trial is a dry run of a request that a guard has to refuse, and its answer.
+// trial is a dry run of a request, and its answer.
 type trial struct {
 	guard guard
-	// harm describes the effect of a request like this unless the guard refuses it.
-	harm string
+	harm  string
+	byList
 	obstacle
 }
 
@@ -37,10 +39,14 @@ type verdict int
 const (
 	// holds: the guard refuses the request.
 	holds verdict = iota
+	// admits: the guard accepts the request, as it should.
+	admits
 	// waits: the guard refuses every request, because the operator has not written its list.
 	waits
 	// fails: the guard does not refuse the request.
 	fails
+	// outdated: the answer is not the one of the list as it is.
+	outdated
 	// absent: there is nothing to try the guard on.
 	absent
 	// untried: the request has not reached the guard.
@@ -61,65 +67,120 @@ func (t trial) verdict() verdict {
 	var kind absentError
 	switch {
 	case t.err == nil:
-		return fails
+		return t.accepted()
 	case errors.As(t.err, &kind):
 		return absent
 	case says("ValidatingAdmissionPolicy '" + t.guard.name + "'"):
-		if slices.ContainsFunc(withoutList, says) {
-			return waits
-		}
-		return holds
+		return t.refused(says)
 	case apierrors.IsAlreadyExists(t.err), slices.ContainsFunc(behindGuards, says):
-		return fails
+		return t.accepted()
 	}
 	return untried
 }
 
-// findTrials reports the guards that do not refuse what they should, and the ones that were not tried.
+// accepted returns the verdict on a guard that accepts the request.
+func (t trial) accepted() verdict {
+	switch {
+	case !t.ofList:
+		return fails
+	case t.says != "":
+		return outdated
+	}
+	return admits
+}
+
+// refused returns the verdict on a guard whose refusal says this.
+func (t trial) refused(says func(part string) bool) verdict {
+	switch {
+	case slices.ContainsFunc(withoutList, says):
+		return waits
+	case t.ofList && t.says == "" && !slices.ContainsFunc(listRefusals, says):
+		return admits // Only for what does not depend on the list.
+	case t.ofList && (t.says == "" || !says(t.says)):
+		return outdated
+	}
+	return holds
+}
+
+// problem reports a guard that does not answer as it should.
+func (t trial) problem(v verdict) Finding {
+	name := t.guard.name
+	if v == waits {
+		return Finding{
+			checkGuards, Warning, name + " refuses every request: the operator has not written its list.",
+			"The leader writes it: look at the checks rights and leader, and at the logs of the operator.",
+		}
+	}
+	return Finding{checkGuards, Wrong, name + " does not hold: " + t.harm + ".", t.guard.again()}
+}
+
+// again tells how to install the guard again.
+func (g guard) again() string {
+	return fmt.Sprintf("kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy %s, "+
+		"and apply config/%s again: see docs/install.md.", g.name, g.dir)
+}
+
+// findTrials reports the guards that do not answer as they should, and the ones that were not tried.
 func findTrials(trials []trial) []Finding {
 	var problems []Finding
-	holding, missing, skipped := 0, map[string][]string{}, map[Finding][]string{}
+	counts, missing, skipped := map[verdict]int{}, map[string][]string{}, map[Finding][]string{}
+	old := map[guard][]string{}
 	for _, t := range trials {
-		switch name := t.guard.name; t.verdict() {
-		case holds:
-			holding++
-		case waits:
-			problems = append(problems, Finding{
-				checkGuards, Warning, name + " refuses every request: the operator has not written its list.",
-				"The leader writes it: look at the checks rights and leader, and at the logs of the operator.",
-			})
-		case fails:
-			problems = append(problems, Finding{
-				checkGuards, Wrong, name + " does not hold: " + t.harm + ".",
-				fmt.Sprintf("kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy %s, "+
-					"and apply config/%s again: see docs/install.md.", name, t.guard.dir),
-			})
+		switch v := t.verdict(); v {
+		case holds, admits:
+			counts[v]++
+		case waits, fails:
+			if f := t.problem(v); !slices.Contains(problems, f) {
+				problems = append(problems, f)
+			}
+		case outdated:
+			old[t.guard] = append(old[t.guard], t.harm)
 		case absent:
-			missing[t.err.Error()] = append(missing[t.err.Error()], name)
+			missing[t.err.Error()] = append(missing[t.err.Error()], t.what())
 		case untried:
 			why := knownOf(t, t.err).skip(checkGuards, t.right)
-			skipped[why] = append(skipped[why], name)
+			skipped[why] = append(skipped[why], t.what())
 		}
+	}
+	for _, g := range slices.SortedFunc(maps.Keys(old), func(a, b guard) int { return cmp.Compare(a.name, b.name) }) {
+		problems = append(problems, Finding{
+			checkGuards, Wrong, g.name + " does not judge by its list as it is, tried with " + kube.First(old[g]) + ".",
+			"Look at spec.paramRef of its binding. If it names the list of the operator, " + g.again(),
+		})
 	}
 	for _, why := range slices.SortedFunc(maps.Keys(skipped), func(a, b Finding) int {
 		return cmp.Compare(a.Message, b.Message)
 	}) {
 		untried := why
-		untried.Message = fmt.Sprintf("Not tried: %s. %s", strings.Join(skipped[why], ", "), why.Message)
+		untried.Message = fmt.Sprintf("Not tried: %s. %s", namesIn(skipped[why]), why.Message)
 		problems = append(problems, untried)
 	}
-	return append(summaryOf(holding, missing), problems...)
+	return append(summaryOf(counts, missing), problems...)
 }
 
-// summaryOf returns the finding on the guards that hold, and on those for which an object is missing, by
-// what is missing.
-func summaryOf(holding int, missing map[string][]string) []Finding {
+// what names what is tried, for a request that was not made.
+func (t trial) what() string {
+	if t.ofList {
+		return "the list of " + t.guard.name
+	}
+	return t.guard.name
+}
+
+// namesIn lists names, each once.
+func namesIn(names []string) string { return strings.Join(slices.Compact(names), ", ") }
+
+// summaryOf returns the finding on the requests that were answered as they should be, and on the guards for
+// which an object is missing, by what is missing.
+func summaryOf(counts map[verdict]int, missing map[string][]string) []Finding {
 	var texts []string
-	if holding > 0 {
-		texts = append(texts, fmt.Sprintf("Refusals confirmed by dry runs: %d.", holding))
+	if counts[holds] > 0 {
+		texts = append(texts, fmt.Sprintf("Refusals confirmed by dry runs: %d.", counts[holds]))
+	}
+	if counts[admits] > 0 {
+		texts = append(texts, fmt.Sprintf("Accepted as the lists say: %d.", counts[admits]))
 	}
 	for _, what := range slices.Sorted(maps.Keys(missing)) {
-		texts = append(texts, fmt.Sprintf("Not tried, because %s: %s.", what, strings.Join(missing[what], ", ")))
+		texts = append(texts, fmt.Sprintf("Not tried, because %s: %s.", what, namesIn(missing[what])))
 	}
 	if len(texts) == 0 {
 		return nil

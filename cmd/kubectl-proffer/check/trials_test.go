@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
@@ -72,7 +73,7 @@ func TestOnlyARefusalByTheGuardItselfShowsThatItHolds(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := findTrials([]trial{{guard{"proffer-csr-guard", "guards"}, "a consumer can do harm", obstacle{"create slices", c.answer}}})
+			got := findTrials([]trial{{guard{"proffer-csr-guard", "guards"}, "a consumer can do harm", byList{}, obstacle{"create slices", c.answer}}})
 			if len(got) != 1 {
 				t.Fatalf("findings %+v, want one", got)
 			}
@@ -90,7 +91,7 @@ func TestFindingsOnTrialsAreGrouped(t *testing.T) {
 	right := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 	var trials []trial
 	for name, answer := range map[string]error{"a": right, "b": right, "c": absentError("Pod"), "d": absentError("Pod")} {
-		trials = append(trials, trial{guard{name, "guards"}, "", obstacle{"list pods", answer}})
+		trials = append(trials, trial{guard{name, "guards"}, "", byList{}, obstacle{"list pods", answer}})
 	}
 	slices.SortFunc(trials, func(a, b trial) int { return strings.Compare(a.guard.name, b.guard.name) })
 	want := []Finding{
@@ -142,6 +143,18 @@ var liqoV1 = []string{
 	"offloading.liqo.io_shadowpods.yaml", "offloading.liqo.io_virtualnodes.yaml", "offloading.liqo.io_namespacemaps.yaml",
 }
 
+// writeLists writes the lists, with the mark that the operator writes.
+func writeLists(t *testing.T, file string) {
+	t.Helper()
+	kubectl(t, file, "apply", "-f", "testdata/lists.yaml")
+	for _, name := range []string{"proffer-placements", "earlier-placements"} {
+		list := &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: "proffer-system", Name: name}}
+		kubetest.Edit(t, list, func(o client.Object) {
+			o.(*v1alpha1.AdmissionParams).Data[".complete"] = fmt.Sprintf("%s/%d", o.GetUID(), o.GetGeneration()+1)
+		}, kubetest.WriteSpec)
+	}
+}
+
 // installGuards installs all guards, with a consumer of Liqo v1, and returns what installs them again.
 func installGuards(t *testing.T, file string) (again func()) {
 	t.Helper()
@@ -169,7 +182,7 @@ patches:
 	test.Must(t, os.WriteFile(filepath.Join(dir, "kustomization.yaml"), []byte(overlay), 0o600))
 	again = func() {
 		kubectl(t, file, "apply", "--server-side", "--force-conflicts", "-k", dir)
-		kubectl(t, file, "apply", "-f", "testdata/lists.yaml")
+		writeLists(t, file)
 	}
 	t.Cleanup(func() {
 		components := namesOf(everyGuard(t))[5:]
@@ -206,7 +219,8 @@ func TestTheGuardsAreTriedByDryRuns(t *testing.T) {
 	all := everyGuard(t)
 	names := namesOf(all)
 	installed := Finding{checkGuards, OK, fmt.Sprintf("All admission policies (%d) are installed and bound.", len(all)), ""}
-	hold := Finding{checkGuards, OK, fmt.Sprintf("Refusals confirmed by dry runs: %d.", len(all)), ""}
+	// Besides one refusal of each guard, those of two classes and of a pod, and the acceptance of two classes and of the pod.
+	hold := Finding{checkGuards, OK, fmt.Sprintf("Refusals confirmed by dry runs: %d. Accepted as the lists say: 3.", len(all)+3), ""}
 	awaitGuards(t, file, "", installed, hold)
 
 	var fail []Finding
@@ -251,26 +265,56 @@ func TestTheGuardsAreTriedByDryRuns(t *testing.T) {
 			awaitGuards(t, file, "", installed, hold)
 		})
 	}
-	t.Run("lists that the operator has not written", func(t *testing.T) { testListsNotWritten(t, file, installed) })
+	t.Run("lists that the operator has not written", func(t *testing.T) { testListsNotWritten(t, file, installed, hold) })
+	t.Run("lists of earlier days", func(t *testing.T) { testEarlierLists(t, file, installed, hold) })
 	t.Run("accounts with too few rights", func(t *testing.T) { testFewRights(t, file) })
 }
 
-func testListsNotWritten(t *testing.T, file string, installed Finding) {
+func testListsNotWritten(t *testing.T, file string, installed, hold Finding) {
 	waiting := func(name string) Finding {
 		return Finding{
 			checkGuards, Warning, name + " refuses every request: the operator has not written its list.",
 			"The leader writes it: look at the checks rights and leader, and at the logs of the operator.",
 		}
 	}
-	hold := func(n int) Finding {
-		return Finding{checkGuards, OK, fmt.Sprintf("Refusals confirmed by dry runs: %d.", n), ""}
-	}
+	others := Finding{checkGuards, OK, "Refusals confirmed by dry runs: 12. Accepted as the lists say: 2.", ""}
 	kubectl(t, file, "-n", "proffer-system", "patch", "admissionparams", "proffer-placements", "--type=merge", `-p={"data":null}`)
-	awaitGuards(t, file, "", installed, hold(10), waiting("proffer-slice-pod-guard"))
+	awaitGuards(t, file, "", installed, others, waiting("proffer-slice-pod-guard"))
 	kubectl(t, file, "-n", "proffer-system", "delete", "admissionparams", "proffer-placements")
-	awaitGuards(t, file, "", installed, hold(10), waiting("proffer-slice-pod-guard"))
-	kubectl(t, file, "apply", "-f", "testdata/lists.yaml")
-	awaitGuards(t, file, "", installed, hold(11))
+	awaitGuards(t, file, "", installed, others, waiting("proffer-slice-pod-guard"))
+	writeLists(t, file)
+	awaitGuards(t, file, "", installed, hold)
+}
+
+// The API server judges by lists that the operator has not written: their kind, or their name, is another one.
+func testEarlierLists(t *testing.T, file string, installed, hold Finding) {
+	judgeBy := func(policy, list string) {
+		kubectl(t, file, "patch", "validatingadmissionpolicybinding", policy, "--type=merge", `-p={"spec":{"paramRef":{"name":"`+list+`"}}}`)
+	}
+	earlier := func(policy, why, dir string) Finding {
+		return Finding{
+			checkGuards, Wrong, policy + " does not judge by its list as it is, tried with " + why + ".",
+			"Look at spec.paramRef of its binding. If it names the list of the operator, kubectl delete " +
+				"validatingadmissionpolicybinding,validatingadmissionpolicy " + policy + ", and apply config/components/" + dir + " again: see docs/install.md.",
+		}
+	}
+	classes := earlier("proffer-served-classes", "class default, class silver", "served-classes")
+	others := Finding{checkGuards, OK, "Refusals confirmed by dry runs: 12. Accepted as the lists say: 1.", ""}
+	pods := func(why string) Finding { return earlier("proffer-slice-pod-guard", why, "slice-pod-guard") }
+	judgeBy("proffer-served-classes", "earlier-classes")
+	judgeBy("proffer-slice-pod-guard", "earlier-placements")
+	awaitGuards(t, file, "", installed, others, classes,
+		pods("a pod of mine-a8a4c692b93b without its labels, a pod of mine-a8a4c692b93b with its labels"))
+	// Then the user is on one list only.
+	kubectl(t, file, "-n", "proffer-system", "patch", "admissionparams", "proffer-placements", "--type=merge", `-p={"data":{"mine-a8a4c692b93b":null}}`)
+	awaitGuards(t, file, "", installed, others, classes,
+		pods("a pod of mine-a8a4c692b93b without labels"))
+	kubectl(t, file, "-n", "proffer-system", "delete", "admissionparams", "proffer-placements")
+	awaitGuards(t, file, "", installed, others, classes, pods("any request, because the list is gone"))
+	judgeBy("proffer-served-classes", "proffer-served-classes")
+	judgeBy("proffer-slice-pod-guard", "proffer-placements")
+	writeLists(t, file)
+	awaitGuards(t, file, "", installed, hold)
 }
 
 // Without the right to read the Deployment, the components are not known.
