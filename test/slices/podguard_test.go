@@ -398,6 +398,46 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 	if err := sender.Delete(t.Context(), counted); err != nil {
 		t.Error(err)
 	}
+	t.Run("a slice whose deleted pods run on gets no new ones", func(t *testing.T) {
+		send := func(name string) *corev1.Pod { return runOn(t, sender, forge(name, "2")) }
+		first, second := send("first"), send("second")
+		next := forge("next", "1")
+		lab.Eventually(t, "the guard refuses a third one", func(ctx context.Context) error {
+			return refused(sender.Create(ctx, next.DeepCopy(), client.DryRunAll), metav1.StatusReasonInvalid, "the pods of your ResourceSlice request more than it was granted")
+		})
+		endPods(t, first, second)
+		lab.Eventually(t, "it is accepted when they have ended", func(ctx context.Context) error { return sender.Create(ctx, next.DeepCopy(), client.DryRunAll) })
+	})
+}
+
+// runOn sends a ShadowPod whose Pod is bound, and deletes it. No garbage collector runs here, so the Pod stays.
+func runOn(t *testing.T, sender client.Client, shadow *offloadingv1beta1.ShadowPod) *corev1.Pod {
+	t.Helper()
+	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "runs-" + shadow.Name}}
+	lab.Must(t, provider.Client.Create(t.Context(), node))
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
+		defer cancel()
+		if err := provider.Client.Delete(ctx, node); err != nil {
+			t.Error(err)
+		}
+	})
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shadow.Namespace, Name: shadow.Name}}
+	lab.Eventually(t, "the Quota has room", func(ctx context.Context) error { return sender.Create(ctx, shadow) })
+	lab.Eventually(t, "Liqo makes a Pod of it", func(ctx context.Context) error {
+		return provider.Client.Get(ctx, client.ObjectKeyFromObject(pod), pod)
+	})
+	binding := &corev1.Binding{Target: corev1.ObjectReference{Kind: "Node", Name: node.Name}}
+	lab.Must(t, errors.Join(provider.Client.SubResource("binding").Create(t.Context(), pod, binding), sender.Delete(t.Context(), shadow)))
+	return pod
+}
+
+// endPods ends pods as their kubelets do.
+func endPods(t *testing.T, pods ...*corev1.Pod) {
+	t.Helper()
+	for _, pod := range pods {
+		lab.Must(t, provider.Client.Delete(t.Context(), pod, client.GracePeriodSeconds(0)))
+	}
 }
 
 func testPrivilegedPod(t *testing.T, s slice, sender client.Client, namespace string) {
