@@ -68,10 +68,13 @@ type replica struct {
 	identity string
 }
 
+// shortGrace bounds the time for which a replica keeps grants whose nodes went while none ran.
+const shortGrace = "--node-grace-period=2s"
+
 func startReplicas(t *testing.T, cluster *controlplane.Cluster, api client.Client) *replicas {
 	r := &replicas{t: t, cluster: cluster, api: api, dead: map[string]bool{}}
 	for range 2 {
-		r.all = append(r.all, &replica{Process: startProcess(t, cluster)})
+		r.all = append(r.all, &replica{Process: startProcess(t, cluster, shortGrace)})
 	}
 	return r
 }
@@ -129,7 +132,7 @@ func (r *replicas) kill(victim *replica) {
 	test.Must(r.t, victim.Kill())
 	r.kills++
 	r.dead[victim.identity] = true
-	*victim = replica{Process: startProcess(r.t, r.cluster)}
+	*victim = replica{Process: startProcess(r.t, r.cluster, shortGrace)}
 }
 
 // restart ends all replicas gracefully and starts new ones.
@@ -141,6 +144,6 @@ func (r *replicas) restart() {
 		}
 	}
 	for _, p := range r.all {
-		*p = replica{Process: startProcess(r.t, r.cluster)}
+		*p = replica{Process: startProcess(r.t, r.cluster, shortGrace)}
 	}
 }

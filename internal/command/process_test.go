@@ -50,9 +50,9 @@ func TestMain(m *testing.M) {
 
 // startProcess runs the operator until the test ends, as a separate process with the arguments of
 // the Deployment and a short Lease in the namespace default.
-func startProcess(t *testing.T, cluster *controlplane.Cluster) *process.Process {
+func startProcess(t *testing.T, cluster *controlplane.Cluster, args ...string) *process.Process {
 	t.Helper()
-	return startProcessIn(t, cluster, metav1.NamespaceDefault)
+	return startProcessIn(t, cluster, metav1.NamespaceDefault, args...)
 }
 
 // startProcessIn is startProcess with the Lease in the given namespace, and with further arguments.

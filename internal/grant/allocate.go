@@ -41,6 +41,11 @@ func (a *allocation) decide() *deferral {
 		}
 	}
 	for _, s := range a.byAge {
+		if len(s.Sheltered) > 0 {
+			s.keepMissing(a.account)
+		}
+	}
+	for _, s := range a.byAge {
 		if s.Pinned {
 			s.countFalling()
 		}

@@ -122,6 +122,34 @@ func (s *sliceState) keepGranted() {
 	}
 }
 
+// keepMissing grants a sheltered slice the part of its grant that its pool lacks, and counts it in all pools.
+func (s *sliceState) keepMissing(of *account) {
+	if s.Pinned || s.group.terms == nil || s.group.share == nil || s.changedClass() {
+		return
+	}
+	whatever := func(*poolShare, int, offer.Reclaim) int64 { return math.MaxInt64 }
+	for i := range s.states {
+		l := &s.states[i]
+		missing := min(l.had, l.want) - l.Granted
+		if missing <= 0 || s.Sheltered[l.Resource] == 0 {
+			continue
+		}
+		most, limitedBy := s.available(l, whatever)
+		if limitedBy.by == NotOffered && s.group.terms.Policy.Admits(l.Resource) { // No node lists it at the moment.
+			most = missing
+		}
+		kept := min(missing, most, s.Sheltered[l.Resource])
+		s.grant(l, kept)
+		l.Missing = kept
+		l.floor = max(l.floor, l.Granted)
+		for _, c := range of.all {
+			if !s.group.share.charges(c) {
+				c.sum[l.column] = capacity.Sum(c.sum[l.column], kept)
+			}
+		}
+	}
+}
+
 // countUse counts what the slice's pods use, and what is on record, even if the slice is granted less.
 func (s *sliceState) countUse() {
 	for i := range s.states {

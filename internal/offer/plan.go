@@ -78,7 +78,7 @@ func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool [
 	}
 	t := template{override: override, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(answered)+len(p.Known))}
 	add := func(s Step) {
-		if p.Resources != nil && !slices.Contains(p.Resources, s.Resource) {
+		if !p.Admits(s.Resource) {
 			return
 		}
 		for _, ceilings := range []capacity.Amounts{p.Max, o.Max} {
@@ -151,7 +151,7 @@ func (p *policyPlan) offered() []string {
 		}
 	}
 	for _, name := range p.answeredNames() {
-		if p.Resources == nil || slices.Contains(p.Resources, name) {
+		if p.Admits(name) {
 			names[name] = struct{}{}
 		}
 	}

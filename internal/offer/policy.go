@@ -76,6 +76,11 @@ func (p *Policy) Threshold(resource string) int64 {
 	return p.ThresholdPercent
 }
 
+// Admits reports whether the policy may offer a resource.
+func (p *Policy) Admits(resource string) bool {
+	return p.Resources == nil || slices.Contains(p.Resources, resource)
+}
+
 // Slices configures the answers to ResourceSlices. Except for the amounts and the filters, the
 // arithmetic does not use it.
 type Slices struct {

@@ -45,7 +45,7 @@ func newBench() *bench {
 	b.Evaluator = engine.New(engine.Config{
 		Ledger: b.ledger, Policies: b.policies, Consumers: b.consumers, Table: b.table, Debouncer: debounce.New(0),
 		Log:       logr.Discard(),
-		Slices:    slice.NewDecider(nil, func() {}, func() {}, logr.Discard()),
+		Slices:    slice.NewDecider(nil, 0, func() {}, func() {}, logr.Discard()),
 		Previous:  func() []offer.PreviousOffers { return record.Previous(b.policies.Previous()) },
 		Published: []func(*table.Snapshot){b.policies.Remember, record.Note},
 	})

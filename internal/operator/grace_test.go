@@ -63,3 +63,33 @@ func TestARestartOnANodeTakesNoGrant(t *testing.T) {
 	editNodeStatus(t, n, func(n *corev1.Node) { n.Status.Conditions[0].Status = corev1.ConditionFalse })
 	awaitAnswer(t, slice, "Accepted Capped cpu=0,memory=0,nvidia.com/gpu=0,pods=0")
 }
+
+// The labeller and the device plugin are away while the operator starts: it does not know what the node had.
+func TestAStartWhileANodeLacksItsLabelTakesNoGrantBeforeTheGraceEnds(t *testing.T) {
+	installSliceCRDs(t)
+	all := []string{"cpu", "8", "memory", "32Gi", "pods", "110", "nvidia.com/gpu", "4"}
+	labelled, equipped := goldNode(t, "gold-1", all...), goldNode(t, "gold-2", "cpu", "1", "nvidia.com/gpu", "4")
+	kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict }))
+	o := startOperator(t, withGrace(time.Hour))
+	rome := newTenancy(t, "rome")
+	slice := rome.ask("s", nodestest.List("cpu", "9", "memory", "32Gi", "pods", "110", "nvidia.com/gpu", "8"))
+	granted := summarize(awaitAnswer(t, slice, "Accepted Granted cpu=9,memory=32Gi,nvidia.com/gpu=8,pods=110"))
+	o.stop()
+	editNode(t, labelled, func(n *corev1.Node) { delete(n.Labels, "pool") })
+	editNodeStatus(t, equipped, func(n *corev1.Node) { delete(n.Status.Allocatable, "nvidia.com/gpu") })
+
+	marks := o.marks
+	o = startOperator(t, withGrace(time.Hour))
+	o.marks = marks
+	awaitAnswer(t, newTenancy(t, "oslo").ask("late", nodestest.List("cpu", "1")), "Denied Denied")
+	o.awaitCaughtUp()
+	if diff := cmp.Diff(granted, summarize(answerOf(t, slice))); diff != "" {
+		t.Errorf("within the grace (-want +got):\n%s", diff)
+	}
+	editNode(t, equipped, func(n *corev1.Node) { n.Spec.Unschedulable = true }) // It is known to go.
+	awaitAnswer(t, slice, "Accepted Capped cpu=8,memory=32Gi,nvidia.com/gpu=8,pods=110")
+
+	o.stop()
+	startOperator(t, withGrace(time.Second))
+	awaitAnswer(t, slice, "Accepted Capped cpu=0,memory=0,nvidia.com/gpu=0,pods=0")
+}

@@ -137,7 +137,7 @@ func newHouse(mgr ctrl.Manager, p parts) (*house, error) {
 		return nil, fmt.Errorf("making a client for Liqo's objects: %w", err)
 	}
 	h.liqo = liqo
-	h.decider = slice.NewDecider(liqo, p.debouncer.WakeNow, h.wake, h.log.WithName("slices"))
+	h.decider = slice.NewDecider(liqo, p.NodeGrace, p.debouncer.WakeNow, h.wake, h.log.WithName("slices"))
 	h.answers = slice.NewWriter(liqo, mgr.GetAPIReader(), mgr.GetClient(), h.namespace, h.decider, p.debouncer,
 		h.tenure.Holds, h.recorder, h.restores, h.log.WithName("slices"))
 	h.record = offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), h.namespace, h.log.WithName("offered"))

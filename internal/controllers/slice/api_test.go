@@ -55,7 +55,7 @@ func follow(t *testing.T) *following {
 	client := newTestClients(t)
 	f := &following{client: client}
 	wake := func() { f.woken.Add(1) }
-	f.Decider = NewDecider(client, wake, wake, log.Log)
+	f.Decider = NewDecider(client, 0, wake, wake, log.Log)
 	tenants := kube.Kind{
 		GroupVersionResource: authv1beta1.TenantGroupVersionResource, Strip: kube.KeepFields(TenantFields...),
 	}

@@ -34,7 +34,7 @@ import (
 // consumers, under 20 policies that select 5 sets of nodes.
 func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 	t.Helper()
-	sources := NewDecider(nil, func() {}, func() {}, logr.Discard())
+	sources := NewDecider(nil, 0, func() {}, func() {}, logr.Discard())
 	listed := make([]slice, slices)
 	for i := range listed {
 		id := fmt.Sprintf("32f0b45b-5c06-4cc4-84b6-%012d", i%2000)

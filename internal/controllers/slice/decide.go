@@ -55,6 +55,7 @@ func (d *Decider) Decide(now time.Time, termsOf func() *offer.AllocationInput) t
 }
 
 func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *decisions {
+	d.grace.Begin(now)
 	entries, term := d.cache.beginDecision()
 	owners := d.gates.owners.All()
 	gates := d.gates.decide(owners, entries)

@@ -66,7 +66,7 @@ func TestTheDefaultStorageClassIsThatOfKubernetes(t *testing.T) {
 			[]namedClass{{"slow", true}, {"liqo", false}},
 		},
 	} {
-		d := NewDecider(nil, func() {}, func() {}, logr.Discard())
+		d := NewDecider(nil, 0, func() {}, func() {}, logr.Discard())
 		for i := range tc.classes {
 			stripped, err := stripStorageClass(kubetest.Unstructured(t, &tc.classes[i]))
 			test.Must(t, err)

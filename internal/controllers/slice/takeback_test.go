@@ -57,7 +57,7 @@ func termsOf(reclaim offer.Reclaim, cpu int64, nodes map[string]string, pods ...
 // aLeader returns the Writer of a leader. The gates of the consumer rome are open.
 func aLeader(t *testing.T, listed ...slice) *Writer {
 	t.Helper()
-	sources := NewDecider(nil, func() {}, func() {}, logr.Discard())
+	sources := NewDecider(nil, 0, func() {}, func() {}, logr.Discard())
 	sources.gates.owners.Set(aTenantNamespace(t, map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"}))
 	sources.gates.tenants.Set(aTenant(t, "rome"))
 	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), restore.New(), logr.Discard())

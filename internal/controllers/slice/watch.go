@@ -43,12 +43,12 @@ type Decider struct {
 
 // NewDecider returns a Decider that knows nothing yet. Its informers call wake when something has
 // changed that an answer may depend on, and later for a slice whose consumer keeps changing it.
-// Neither may block.
-func NewDecider(api *Clients, wake, later func(), log logr.Logger) *Decider {
+// Neither may block. Capacity that is missing at the first decision lowers no grant for nodeGrace.
+func NewDecider(api *Clients, nodeGrace time.Duration, wake, later func(), log logr.Logger) *Decider {
 	d := &Decider{
 		cache: newGrantCache(), gates: newGates(), quotas: kube.NewObjectCache(parseQuota),
 		storage: kube.NewObjectCache(parseStorageClass),
-		grace:   holding.Grace{Started: time.Now(), Since: map[[2]string]time.Time{}},
+		grace:   holding.Grace{Started: time.Now(), Since: map[[2]string]time.Time{}, Nodes: nodeGrace},
 	}
 	watch := func(k kube.Kind, r kube.Handler) {
 		d.watches = append(d.watches, kube.NewCRDInformer(api, k, wake, log, r))

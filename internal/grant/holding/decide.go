@@ -99,7 +99,9 @@ const (
 // Decide decides on all slices at once.
 func Decide(in Input) *Decision {
 	in.Grace.forget(len(in.Slices))
-	return decide(in, grant.Allocate)
+	d := decide(in, grant.Allocate)
+	d.noteMissing()
+	return d
 }
 
 // Rehearse decides on the same slices by other terms, as if every answer were written at once and the

@@ -1,6 +1,10 @@
 package holding
 
-import "time"
+import (
+	"time"
+
+	"proffer.dev/proffer/internal/capacity"
+)
 
 const (
 	// ReleaseGrace is the time for which everything counts that a slice held when it was deleted: Liqo may
@@ -34,6 +38,66 @@ type Grace struct {
 	// Since holds the time at which the policy was found gone, by class and consumer. It is zero for a
 	// policy that is not gone.
 	Since map[[2]string]time.Time
+	// Nodes is the time for which a node counts as before that has lost something. This process does not know
+	// what nodes had lost before its first decision. So for as long after it, capacity that is missing from the
+	// start lowers no grant.
+	Nodes time.Duration
+	first time.Time
+	// missing holds, by UID, the amounts of a grant that were missing in the latest decision on it. No more than
+	// that is kept in the next one: what goes away later is known to go away.
+	missing map[string]capacity.Amounts
+}
+
+// Begin notes the time of the first decision.
+func (g *Grace) Begin(now time.Time) {
+	if g.first.IsZero() {
+		g.first = now
+	}
+}
+
+// shelterFor returns the time for which missing capacity lowers no grant. A nil Grace shelters nothing.
+func (g *Grace) shelterFor(now time.Time) time.Duration {
+	if g == nil || g.first.IsZero() {
+		return 0
+	}
+	return max(0, g.Nodes-now.Sub(g.first))
+}
+
+// sheltered returns the part of a grant that its slice keeps if it is missing: all of it at first.
+func (g *Grace) sheltered(uid string, granted capacity.Amounts, now time.Time) capacity.Amounts {
+	if g.shelterFor(now) == 0 {
+		return nil
+	}
+	if missing, known := g.missing[uid]; known {
+		return missing
+	}
+	return granted
+}
+
+// noteMissing remembers what is missing of all grants, and decides again when the shelter ends.
+func (d *Decision) noteMissing() {
+	left := d.Grace.shelterFor(d.Now)
+	if left == 0 {
+		if d.Grace != nil {
+			d.Grace.missing = nil
+		}
+		return
+	}
+	all := map[string]capacity.Amounts{}
+	for i, v := range d.Verdicts {
+		if v.At < 0 || d.Asked[v.At].Granted == nil {
+			continue
+		}
+		missing := capacity.Amounts{}
+		for _, l := range d.Answers[v.At].Lines {
+			if l.Missing > 0 {
+				missing[l.Resource] = l.Missing
+				d.decideAgainIn(left)
+			}
+		}
+		all[d.Slices[i].UID] = missing
+	}
+	d.Grace.missing = all
 }
 
 // leaveAloneFor returns the time for which a grant without a deciding policy is left alone. After a start, or a new

@@ -38,3 +38,22 @@ func TestAGrantWhosePolicyIsGoneIsLeftAloneForAWhile(t *testing.T) {
 		t.Errorf("%d classes and consumers are remembered for one slice", len(u.Since))
 	}
 }
+
+func TestMissingCapacityTakesNoGrantForTheGraceOfNodesAfterTheFirstDecision(t *testing.T) {
+	start := time.Now()
+	g := Grace{Nodes: 2 * time.Minute}
+	for _, step := range []struct{ after, want time.Duration }{
+		{time.Hour, 2 * time.Minute},
+		{time.Hour + time.Minute, time.Minute},
+		{time.Hour + 2*time.Minute, 0},
+		{2 * time.Hour, 0},
+	} {
+		g.Begin(start.Add(step.after))
+		if got := g.shelterFor(start.Add(step.after)); got != step.want {
+			t.Errorf("after %s it takes none for %s, want %s", step.after, got, step.want)
+		}
+	}
+	if got := (*Grace)(nil).shelterFor(start); got != 0 {
+		t.Errorf("a rehearsal shelters grants for %s", got)
+	}
+}
