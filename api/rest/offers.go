@@ -206,9 +206,13 @@ type Slice struct {
 	Name      string `json:"name"`
 	Class     string `json:"class"`
 	// Policy is the one that decides, absent for none.
-	Policy  string  `json:"policy,omitempty"`
-	Asked   Amounts `json:"asked,omitempty"`
-	Granted Amounts `json:"granted,omitempty"`
+	Policy string `json:"policy,omitempty"`
+	// Asked holds the valid amounts of the request, rounded up to the units in which they are granted.
+	Asked Amounts `json:"asked,omitempty"`
+	// Written holds the request as its consumer wrote it, valid or not: at most 64 amounts, the first by name,
+	// each cut to 64 bytes.
+	Written map[string]string `json:"written,omitempty"`
+	Granted Amounts           `json:"granted,omitempty"`
 	// Accepted reports whether the slice is, or is about to be, accepted.
 	Accepted bool `json:"accepted"`
 	// Because is the message of the answer.

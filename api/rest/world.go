@@ -114,6 +114,8 @@ type WorldSlice struct {
 	Fixed   bool `json:"fixed,omitempty"`
 	Frozen  bool `json:"frozen,omitempty"`
 	Invalid bool `json:"invalid,omitempty"`
+	// Problem says what is wrong with a request that is not valid.
+	Problem string `json:"problem,omitempty"`
 }
 
 // WorldNode is a node.

@@ -96,6 +96,20 @@ func TestRequestsAreDecidedOnByTheTermsOfTheChange(t *testing.T) {
 	}
 }
 
+func TestARehearsalSaysWhatIsWrongWithARequest(t *testing.T) {
+	w := busyNode()
+	w.Slices = Requests{{Namespace: "ns", Name: "s", UID: "u", Problem: "asks for 500m nvidia.com/gpu", Slice: grant.Slice{
+		Key: "ns/s", Consumer: "rome", Class: "gold", Invalid: true,
+	}}}
+	gold := all("1")
+	gold.Name, gold.Parsed.Name, gold.Parsed.Class = "gold", "gold", "gold"
+	for s := range Rehearse(w, &Change{Apply: []table.Policy{gold}}, never).With.Slices.All {
+		if got := s.Because(); got != "denied: asks for 500m nvidia.com/gpu" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
 // The gates and records of a snapshot are not known, but the rules of the operator are the same.
 func TestRequestsAreDecidedOnByTheRulesOfTheOperator(t *testing.T) {
 	cpu := func(amount int64) capacity.Amounts { return capacity.Amounts{capacity.CPU: amount, capacity.Memory: 1} }

@@ -73,8 +73,8 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 		s.Answer = nil
 		if at := made.Verdicts[i].At; at >= 0 {
 			s.Slice, s.Answer = made.Asked[at], &made.Answers[at]
-			answer := s.Answer // Only the answer is kept, not the whole decision.
-			s.Because = func() string { return answer.Because("the request is not valid") }
+			answer, problem := s.Answer, cmp.Or(s.Problem, "the request is not valid") // Not the whole decision is kept.
+			s.Because = func() string { return answer.Because(problem) }
 		}
 	}
 	d.granted, d.byPolicy = table.CountGrants(made.Asked, made.Answers, table.GrantedAndDecided)

@@ -164,6 +164,11 @@ type DecidedSlice struct {
 	grant.Slice
 	// Unwritable is set for a slice that no answer can be written to. What it holds is pinned.
 	Unwritable bool
+	// Written returns the amounts of the request as the slice has them, valid or not. It reads the slice on each
+	// call, and is nil for a slice that is not at hand.
+	Written func() map[string]string
+	// Problem says what is wrong with the request, empty for one that is valid.
+	Problem string
 	// Answer is the decision, nil for a slice that is not answered.
 	Answer *grant.Answer
 	// Because explains the answer, or its absence. It is computed on each call.

@@ -7,7 +7,9 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -19,6 +21,9 @@ import (
 var servable = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
 const maxClass = 63
+
+// word matches the names and amounts of resources that need no quotes.
+var word = regexp.MustCompile(`^[-+._/0-9A-Za-z]+$`)
 
 // brailleBlank has the category of a symbol, and looks like a space.
 const brailleBlank = '\u2800'
@@ -65,6 +70,22 @@ func Class(name string) string {
 		return name
 	}
 	return strconv.QuoteToASCII(name)
+}
+
+// Written shows amounts that a consumer wrote, as in "cpu=2", by name. What could not be the name or the amount
+// of a resource is quoted.
+func Written(amounts map[string]string) []string {
+	shown := func(text string) string {
+		if word.MatchString(text) {
+			return text
+		}
+		return strconv.QuoteToASCII(text)
+	}
+	all := make([]string, 0, len(amounts))
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		all = append(all, shown(name)+"="+shown(amounts[name]))
+	}
+	return all
 }
 
 // JSON escapes the characters of a text in JSON that are not visible. They occur in strings only.

@@ -39,6 +39,15 @@ func TestWhatHasNoShapeIsEscaped(t *testing.T) {
 	}
 }
 
+func TestAmountsAreShownAsTheyAreWritten(t *testing.T) {
+	got := strings.Join(Written(map[string]string{
+		"nvidia.com/gpu": "0x10", "cpu": "-0.5", "a_b": "", "cpu=9,memory": "1\u200b", "\x1b[2J": "4, pods=1",
+	}), " ")
+	if want := `"\x1b[2J"="4, pods=1" a_b="" cpu=-0.5 "cpu=9,memory"="1\u200b" nvidia.com/gpu=0x10`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
+
 func TestNothingThatUnicodeIgnoresIsVisible(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		ignored := unicode.In(r, unicode.Cf, unicode.Cc, unicode.Cs, unicode.Co, unicode.Zl, unicode.Zp, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)

@@ -110,7 +110,7 @@ func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, 
 			}
 			d.Slices = append(d.Slices, rest.Slice{
 				Namespace: x.Namespace, Name: x.Name, Class: x.Class, Policy: x.Policy(),
-				Asked: world.Amounts(x.Request), Granted: world.Amounts(x.After()),
+				Asked: world.Amounts(x.Request), Written: written(&x), Granted: world.Amounts(x.After()),
 				Accepted: x.Accepted(), Because: x.Because(),
 			})
 		}
@@ -129,6 +129,14 @@ func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, 
 		d.Pods = append(d.Pods, rest.Pod{UID: pods[i].Key, Node: pods[i].Node, Requests: world.Amounts(pods[i].Requests)})
 	}
 	return d
+}
+
+// written returns nil for a slice that is not at hand.
+func written(s *table.DecidedSlice) map[string]string {
+	if s.Written == nil {
+		return nil
+	}
+	return s.Written()
 }
 
 // leftOut returns nil for no nodes.

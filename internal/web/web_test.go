@@ -213,7 +213,7 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	s.ledger.SetPod(podOf("rome", "p", "n1", 500))
 	slice := table.DecidedSlice{Namespace: "liqo-tenant-rome", Name: "mine", UID: "u", Slice: grant.Slice{
 		Key: "liqo-tenant-rome/mine", Consumer: "rome", Class: "gold", Request: capacity.Amounts{capacity.CPU: 2000},
-	}}
+	}, Written: func() map[string]string { return map[string]string{"cpu": "2000m"} }}
 	gold := kubetest.Policy("gold", inClass("gold"))
 	low := kubetest.Policy("low", inClass("gold"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = -1 })
 	s.publish([]*v1alpha1.ResourcePolicy{gold, low}, slice)
@@ -226,7 +226,7 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	}
 	wantDetails := `{"revision":1,"time":"2026-01-02T03:04:05Z",` +
 		`"policies":[{"class":"gold","policy":"gold","decides":true},{"class":"gold","policy":"low","decides":false,"because":"policy gold has the higher priority, 0"}],` +
-		`"slices":[{"namespace":"liqo-tenant-rome","name":"mine","class":"gold","policy":"gold","asked":{"cpu":"2"},"granted":{"cpu":"2","memory":"1Gi","pods":"10"},"accepted":true,` +
+		`"slices":[{"namespace":"liqo-tenant-rome","name":"mine","class":"gold","policy":"gold","asked":{"cpu":"2"},"written":{"cpu":"2000m"},"granted":{"cpu":"2","memory":"1Gi","pods":"10"},"accepted":true,` +
 		`"because":"granted in full by policy gold, and 1Gi of 8Gi memory by default: policy gold leaves 1Gi for this cluster; ` +
 		`10 of 110 pods by default: policy gold leaves 10 for this cluster"}],` +
 		`"pods":[{"uid":"p","node":"n1","requests":{"cpu":"500m"}}]}`

@@ -101,7 +101,7 @@ func Detailed(c rest.Consumer) rest.Consumer {
 	}
 	c.Details.Slices = []rest.Slice{{
 		Namespace: "liqo-tenant-rome", Name: "batch", Class: "gold", Policy: "gold-pool", Accepted: true,
-		Asked:   Amounts("cpu", "4", "memory", "16Gi"),
+		Asked: Amounts("cpu", "4", "memory", "16Gi"), Written: map[string]string{"cpu": "4.0", "memory": "16384Mi"},
 		Granted: Amounts("cpu", "3", "memory", "16Gi"),
 		Because: "granted less cpu than asked: 3 of 4, by the remaining pool of policy gold-pool",
 	}}

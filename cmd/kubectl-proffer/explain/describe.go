@@ -152,7 +152,7 @@ func (d *description) details(details *rest.Details) {
 	}
 	for _, s := range details.Slices {
 		slices.Add(s.Namespace, s.Name, output.Class(s.Class),
-			output.Amounts(s.Asked), output.Amounts(s.Granted), yesNo(s.Accepted), s.Because)
+			output.Asked(&s), output.Amounts(s.Granted), yesNo(s.Accepted), s.Because)
 	}
 	d.section("ResourceSlices", slices)
 

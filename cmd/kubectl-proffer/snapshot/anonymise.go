@@ -203,6 +203,7 @@ func (a *anonymiser) slice(s *rest.WorldSlice) {
 	s.Namespace, s.Consumer = a.namespaces.numbered(s.Namespace), a.consumers.numbered(s.Consumer)
 	s.UID, s.Class, s.GrantedIn = a.uids.numbered(s.UID), a.classes.numbered(s.Class), a.classes.numbered(s.GrantedIn)
 	labels(a.values, s.Labels)
+	s.Problem = "" // It quotes what the consumer wrote.
 }
 
 func (a *anonymiser) node(n *rest.WorldNode) {

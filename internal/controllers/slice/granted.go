@@ -28,7 +28,7 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 		s := table.DecidedSlice{
 			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, a.Consumers[i]),
 			Creator: func() string { return liqo.SliceCreator(c.name, a.Consumers[i]) }, Slice: a.unanswered(i),
-			Unwritable: a.Verdicts[i].Mode == holding.Unwritable,
+			Unwritable: a.Verdicts[i].Mode == holding.Unwritable, Written: c.written, Problem: strings.Join(c.problems, "; "),
 		}
 		if s.Slice.Granted != nil {
 			kept[holding.PartKey(a.Slices[i], s.Class)] = struct{}{}

@@ -3,6 +3,7 @@ package slice
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -70,7 +71,30 @@ func same(a, b *slice) bool {
 	return a.key == b.key && a.uid == b.uid && a.created == b.created && a.consumer == b.consumer && a.class == b.class &&
 		a.originOK == b.originOK && a.authenticated == b.authenticated && a.deleting == b.deleting &&
 		maps.Equal(a.request, b.request) && maps.Equal(a.labels, b.labels) && slices.Equal(a.problems, b.problems) &&
-		equal(a.answer, b.answer)
+		equal(a.answer, b.answer) && reflect.DeepEqual(requested(a.object), requested(b.object))
+}
+
+// requested returns spec.resources as it was decoded, nil if it is missing or not a map. The caller must not
+// change it.
+func requested(u *unstructured.Unstructured) map[string]any {
+	if u == nil {
+		return nil
+	}
+	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "spec", "resources")
+	asked, _ := value.(map[string]any)
+	return asked
+}
+
+// written returns the request as text: at most holding.MaxRequested amounts, the first by name, each of at most
+// kube.MaxShown bytes.
+func (s *slice) written() map[string]string {
+	asked := requested(s.object)
+	names := slices.Sorted(maps.Keys(asked))
+	out := make(map[string]string, len(names))
+	for _, name := range names[:min(len(names), holding.MaxRequested)] {
+		out[name] = kube.Shorten(textOf(asked[name]), kube.MaxShown)
+	}
+	return out
 }
 
 // parseSlice reads a ResourceSlice of Liqo v1. It accepts any object: what makes no sense is a

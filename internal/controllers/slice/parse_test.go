@@ -19,8 +19,10 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/nodestest"
@@ -196,6 +198,51 @@ func TestARequestIsReadWhateverItAsksFor(t *testing.T) {
 		if diff := cmp.Diff(tc.problems, got.problems); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
+	}
+}
+
+func TestARequestIsShownAsItWasWritten(t *testing.T) {
+	many, first := map[string]any{}, map[string]string{}
+	for i := range 500 {
+		name := fmt.Sprintf("example.com/r%03d", i)
+		if many[name] = "1"; i < holding.MaxRequested {
+			first[name] = "1"
+		}
+	}
+	for name, tc := range map[string]struct {
+		asked any
+		want  map[string]string
+	}{
+		"valid":               {map[string]any{"cpu": "500m", "memory": "1.50Gi"}, map[string]string{"cpu": "500m", "memory": "1.50Gi"}},
+		"a number":            {map[string]any{"cpu": 0.5, "memory": int64(16)}, map[string]string{"cpu": "0.5", "memory": "16"}},
+		"hexadecimal":         {map[string]any{"cpu": "0.5", "memory": "0x10"}, map[string]string{"cpu": "0.5", "memory": "0x10"}},
+		"a misspelt name":     {map[string]any{"cpus": "4"}, map[string]string{"cpus": "4"}},
+		"half a device":       {map[string]any{"nvidia.com/gpu": "500m"}, map[string]string{"nvidia.com/gpu": "500m"}},
+		"what is no quantity": {map[string]any{"cpu": true, "memory": "a\u200b"}, map[string]string{"cpu": "true", "memory": "a\u200b"}},
+		"a long text":         {map[string]any{"cpu": strings.Repeat("9", 10_000)}, map[string]string{"cpu": strings.Repeat("9", 61) + "..."}},
+		"500 resources":       {many, first},
+		"nothing":             {map[string]any{}, nil},
+		"something else":      {"4 cpu", nil},
+	} {
+		d := aLeader(t, parseSlice(stripped(t, at(t, tc.asked, "spec", "resources")))).decider
+		for s := range d.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) }).All {
+			if diff := cmp.Diff(tc.want, s.Written(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: %s", name, diff)
+			}
+			if (s.Problem != "") != s.Invalid || !strings.Contains(s.Because(), s.Problem) {
+				t.Errorf("%s: the problem is %q, and the answer %q", name, s.Problem, s.Because())
+			}
+		}
+	}
+}
+
+func TestAnotherTextOfTheSameAmountIsAChange(t *testing.T) {
+	half, same := known(t, "s", "a", 1, asking("500m")), at(t, map[string]any{"cpu": "0.5", "memory": "1Gi"}, "spec", "resources")
+	same.SetUID("a")
+	same.SetResourceVersion("2")
+	cache := newGrantCache()
+	if !cache.set(half) || !cache.set(parseSlice(same)) {
+		t.Error("it is no change")
 	}
 }
 

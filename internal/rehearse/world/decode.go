@@ -226,7 +226,9 @@ func (d *decoder) slice(s *rest.WorldSlice) error {
 	if s.Accepted {
 		g.Granted = amountsOf(s.Granted)
 	}
-	d.requests = append(d.requests, table.DecidedSlice{Namespace: s.Namespace, Name: s.Name, UID: s.UID, Slice: g})
+	d.requests = append(d.requests, table.DecidedSlice{
+		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Slice: g, Problem: s.Problem,
+	})
 	return nil
 }
 

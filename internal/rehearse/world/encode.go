@@ -220,6 +220,7 @@ func sliceObject(s *table.DecidedSlice) rest.WorldSlice {
 		Granted: Amounts(s.Slice.Granted), Used: Amounts(s.Used), GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn,
 		Recorded: Amounts(s.Recorded), Falling: Amounts(s.Falling),
 		Reclaim: reclaimText(s.Reclaim), Fixed: s.Pinned || s.Unwritable, Frozen: s.Frozen, Invalid: s.Invalid,
+		Problem: s.Problem,
 	}
 }
 

@@ -17,7 +17,7 @@ const htmxFile = "htmx-2.0.11.min.js"
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"class": className, "amounts": listed, "labels": labelled, "linkable": linkable, "why": reasonOf,
+	"class": className, "amounts": listed, "asked": asked, "labels": labelled, "linkable": linkable, "why": reasonOf,
 	"sorted": resourcesOf, "amount": amountOf, "segment": segment,
 	"count": count, "moment": moment, "machine": machine, "htmx": func() string { return htmxFile }, "leaveOut": leaveOut,
 }).ParseFS(files, "templates/*.html"))

@@ -84,7 +84,7 @@ func (f *fake) Consumer(id string) rest.Consumer {
 
 func (f *fake) Details(id string) rest.Consumer {
 	c := f.Consumer(id)
-	c.Details = &rest.Details{Evaluated: f.Evaluated(), Policies: f.candidates, InGrace: f.inGrace, Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
+	c.Details = &rest.Details{Evaluated: f.Evaluated(), Policies: f.candidates, InGrace: f.inGrace, Slices: []rest.Slice{{Name: "mine", Written: map[string]string{"cpu": "0.50"}}}, Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
 	return c
 }
 
@@ -146,7 +146,7 @@ func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
 	for path, want := range map[string][]string{
 		"/ui/":               {"<h2>gold</h2>", "<td>8</td><td>4</td><td>3</td><td>4</td>", `class="used" y="7" width="37.5"`, `<span id="revision">7</span>`, "2026-01-02 03:04:05 UTC", "decides for 1 consumer, and grants 2 ResourceSlices, from 2 nodes."},
 		"/ui/consumers":      {`href="./consumers/rome"`, "<td>gold</td><td>cpu</td><td>6</td><td>–</td><td>3</td><td>gold-pool</td>", "Consumers 1 to 1 of 1"},
-		"/ui/consumers/rome": {`href="../policies"`, `href="../catalog/rome"`, "4 remaining; it has 2", "worker-1", "cpu=1"},
+		"/ui/consumers/rome": {`href="../policies"`, `href="../catalog/rome"`, "4 remaining; it has 2", "worker-1", "cpu=1", "<td>cpu=0.50</td>"},
 		"/ui/consumers/x%2F": {"Consumer x/", `href="../catalog/x%2F"`, "nothing is for it"},
 		"/ui/catalog/rome":   {`href="../consumers/rome"`, "Catalog of rome", "<h2>gold: A100 &lt;nodes&gt;</h2>", "<strong>Available</strong>: 4 &lt;remain&gt;"},
 		"/ui/catalog/x%2F":   {"Catalog of x/", "The catalog shows no class to this consumer."},

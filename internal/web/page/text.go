@@ -36,6 +36,14 @@ func amountOf(amounts rest.Amounts, resource string) string {
 // resourcesOf returns the names of the resources, sorted.
 func resourcesOf(amounts rest.Amounts) []string { return slices.Sorted(maps.Keys(amounts)) }
 
+// asked returns what a ResourceSlice asks for as its consumer wrote it, in the form of listed.
+func asked(s rest.Slice) string {
+	if len(s.Written) == 0 {
+		return listed(s.Asked)
+	}
+	return strings.Join(visible.Written(s.Written), ", ")
+}
+
 // listed returns amounts as in "cpu=2, memory=4Gi".
 func listed(amounts rest.Amounts) string {
 	if len(amounts) == 0 {

@@ -41,3 +41,12 @@ func Amounts(amounts rest.Amounts) string {
 	}
 	return strings.Join(texts, ",")
 }
+
+// Asked returns what a ResourceSlice asks for, as its consumer wrote it. An operator that does not serve the text
+// serves the amounts.
+func Asked(s *rest.Slice) string {
+	if s.Written == nil {
+		return Amounts(s.Asked)
+	}
+	return strings.Join(visible.Written(s.Written), ",")
+}
