@@ -101,6 +101,11 @@ func (e *evaluation) depart(r *Result, id string, old *Entry) {
 	d := Departed{ID: id, Since: e.now}
 	if i, before := e.previous.departed(id); before {
 		d.Since = e.previous.Departed[i].Since
+	} else if e.first() && !slices.ContainsFunc(old.Offers, func(o *Offer) bool { return !o.Withdrawn() }) {
+		d.Since = 0 // It had departed before the restart, after its offers moved.
+		for _, o := range old.Offers {
+			d.Since = max(d.Since, o.moved)
+		}
 	}
 	if d.Entry = e.outcomeOf(e.unknown, old, &holding{}).entry; r.Default.covers(d.Entry) || !e.owed(d.Since) {
 		return

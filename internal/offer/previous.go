@@ -27,8 +27,18 @@ type PreviousOffers struct {
 	// Withdrawn is the time at which the offers were withdrawn, in Unix seconds, 0 for offers that were
 	// in force. Every other consumer has then been offered 0 of Names.
 	Withdrawn int64
+	// Earlier holds the time for consumers whose offers were withdrawn earlier, by ID, empty for the default offer.
+	Earlier map[string]int64
 	// Anyone is set if the default offer was withdrawn, too.
 	Anyone bool
+}
+
+// withdrawn returns the time at which the offer to a consumer was withdrawn, 0 for one that was in force.
+func (r *PreviousOffers) withdrawn(id string) int64 {
+	if at, listed := r.Earlier[id]; listed {
+		return at
+	}
+	return r.Withdrawn
 }
 
 // others returns what consumers that are not listed have been offered.
@@ -63,31 +73,32 @@ func restoreOffers(records []PreviousOffers, now int64) (before Offers, others *
 			if entries[id] == nil {
 				entries[id] = &Entry{}
 			}
-			entries[id].restore(r, amounts)
+			entries[id].restore(r, r.withdrawn(id), amounts)
 		}
 	}
 	for _, r := range records {
 		amounts := r.others()
 		if r.Anyone || !r.Complete && r.Withdrawn == 0 {
-			anyone.restore(r, amounts)
+			anyone.restore(r, r.withdrawn(""), amounts)
 		}
-		if !r.Complete || r.Anyone && !elapsed(now, r.Withdrawn, InheritedFor) {
-			others.restore(r, amounts)
+		if !r.Complete || r.Anyone && !elapsed(now, r.withdrawn(""), InheritedFor) {
+			others.restore(r, r.withdrawn(""), amounts)
 		}
 		if r.Complete {
 			continue
 		}
 		for id, entry := range entries {
 			if _, listed := r.Offers[id]; !listed {
-				entry.restore(r, amounts)
+				entry.restore(r, r.Withdrawn, amounts)
 			}
 		}
 	}
 	return Offers{Entries: EntriesOf(entries), Default: anyone}, others
 }
 
-// restore adds what a record says that the policy offered. The larger of two amounts counts.
-func (e *Entry) restore(r PreviousOffers, amounts capacity.Amounts) {
+// restore adds what a record says that the policy offered, until the time at which that was withdrawn, 0 for
+// never. The larger of two amounts counts.
+func (e *Entry) restore(r PreviousOffers, withdrawn int64, amounts capacity.Amounts) {
 	if len(amounts) == 0 {
 		return
 	}
@@ -106,8 +117,8 @@ func (e *Entry) restore(r PreviousOffers, amounts capacity.Amounts) {
 		e.Offers = slices.Insert(e.Offers, i, nil)
 	}
 	o := &Offer{Class: r.Class, Policy: restoredPolicy, Override: -1, lastPolicy: r.Policy, reclaim: r.Reclaim}
-	if r.Withdrawn != 0 {
-		o.Policy, o.moved = "", r.Withdrawn
+	if withdrawn != 0 {
+		o.Policy, o.moved = "", withdrawn
 	}
 	for _, resource := range slices.Sorted(maps.Keys(amounts)) {
 		o.Amounts = append(o.Amounts, Amount{Resource: resource, Value: amounts[resource]})

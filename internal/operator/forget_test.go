@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"testing"
@@ -87,6 +88,43 @@ func TestPeersThatComeAndGoAfterAPolicyIsDeletedLeaveNothing(t *testing.T) {
 	if got := o.offered("rome")["trial"]; !cmp.Equal(got, zeros) {
 		t.Errorf("rome reads %v in class trial, want zeros", got)
 	}
+	// A restart owes the same.
+	reads := func() (all []map[string]capacity.Amounts) {
+		for i := range peers {
+			all = append(all, o.offered(fmt.Sprintf("peer-%03d", i)))
+		}
+		return append(all, o.offered("rome"), o.offered("anybody"))
+	}
+	before := reads()
+	if diff := cmp.Diff(capacity.Amounts{"cpu": 0}, before[0]["zoned"]); diff != "" {
+		t.Errorf("peer-000 reads in class zoned (-want +got):\n%s", diff)
+	}
+	awaitWithdrawn(t, "zoned", peers/2)
+	o.stop()
+	o = startOperator(t)
+	if diff := cmp.Diff(before, reads()); diff != "" || len(o.table.Current().Departed) != peers/2 {
+		t.Errorf("a restart remembers %d consumers, and changes the offers (-before +after):\n%s",
+			len(o.table.Current().Departed), diff)
+	}
+}
+
+// awaitWithdrawn waits until the record of what was withdrawn has a class, with the zeros of this many consumers.
+func awaitWithdrawn(t *testing.T, class string, zeros int) {
+	t.Helper()
+	test.Eventually(t, func() string {
+		object := offeredRecord(nil)
+		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+			return err.Error()
+		}
+		var recorded map[string]struct{ Zeros []string }
+		if err := json.Unmarshal([]byte(object.Data["withdrawn.json"]), &recorded); err != nil {
+			return err.Error()
+		}
+		if of, found := recorded[class]; !found || len(of.Zeros) < zeros {
+			return fmt.Sprintf("%d consumers of class %s are on record, want %d", len(of.Zeros), class, zeros)
+		}
+		return ""
+	})
 }
 
 func TestARestartOffersTheSameAfterAPolicyIsDeleted(t *testing.T) {
@@ -99,16 +137,7 @@ func TestARestartOffersTheSameAfterAPolicyIsDeleted(t *testing.T) {
 	test.Eventually(o.t, func() string { return cmp.Diff(int64(4000), o.offered("lima")["trial"]["cpu"]) })
 	kubetest.Remove(t, trial)
 	test.Eventually(o.t, func() string { return cmp.Diff(int64(2000), o.offered("lima")["trial"]["cpu"]) })
-	test.Eventually(t, func() string {
-		object := offeredRecord(nil)
-		if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
-			return err.Error()
-		}
-		if object.Data["withdrawn.json"] == "" {
-			return "the withdrawal is not on record"
-		}
-		return ""
-	})
+	awaitWithdrawn(t, "trial", 0)
 	all := func() map[string]map[string]capacity.Amounts {
 		offers := map[string]map[string]capacity.Amounts{}
 		for _, id := range []string{"lima", "oslo", "rome", "anybody"} {

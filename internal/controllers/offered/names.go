@@ -70,40 +70,37 @@ func (o *resourceNames) remove(class string) {
 	o.addAll(resourceNames{byClass: byClass})
 }
 
-// retired returns previous offers for each class with a name that no status has, because the policy
-// that offered it is gone. Unless the class is among those that were withdrawn, consumers and reclaim
-// are not known. A class with a policy that has no status yet is left out, because that policy may offer
-// the name.
+// retired returns what was withdrawn, and previous offers for each class with a name that no status has and
+// that was not on record as dropped, because the policy that offered it went away while no operator ran. Then
+// consumers and reclaim are not known. A class with a policy that has no status yet has none of these, because
+// that policy may offer the name.
 func (o *resourceNames) retired(
 	told []offer.PreviousOffers, unwritten []string, withdrawn withdrawals,
 ) []offer.PreviousOffers {
-	type place struct{ class, name string }
-	byStatuses, served := map[place]struct{}{}, map[string]struct{}{}
+	known := map[string][]string{}
 	for _, p := range told {
-		served[p.Class] = struct{}{}
-		for _, name := range p.Names {
-			byStatuses[place{p.Class, name}] = struct{}{}
-		}
+		known[p.Class] = append(known[p.Class], p.Names...)
 	}
 	var past []offer.PreviousOffers
 	for _, class := range slices.Sorted(maps.Keys(o.byClass)) {
-		names := o.byClass[class]
-		if slices.Contains(unwritten, class) {
-			continue
+		w, listed := withdrawn[class]
+		if w.Since != 0 {
+			past = append(past, w.previous(class, o.byClass[class]))
 		}
-		if slices.ContainsFunc(names, func(name string) bool { _, known := byStatuses[place{class, name}]; return !known }) {
-			if w, ok := withdrawn[class]; ok && !has(served, class) {
-				past = append(past, w.previous(class, names))
-				continue
-			}
-			past = append(past, offer.PreviousOffers{Class: class, Names: names})
+		lost := func(name string) bool {
+			return !slices.Contains(known[class], name) && !slices.Contains(w.Dropped, name)
+		}
+		switch {
+		case slices.Contains(unwritten, class), listed && !has(known, class): // There is no other offer.
+		case slices.ContainsFunc(o.byClass[class], lost):
+			past = append(past, offer.PreviousOffers{Class: class, Names: o.byClass[class]})
 		}
 	}
 	return past
 }
 
-func has(set map[string]struct{}, class string) bool {
-	_, ok := set[class]
+func has[V any](set map[string]V, key string) bool {
+	_, ok := set[key]
 	return ok
 }
 

@@ -63,8 +63,8 @@ type Record struct {
 	// seen has what the policies of the latest snapshot offer, and what those before offered in the
 	// classes that it serves or still owes.
 	seen resourceNames
-	// served are the classes of the latest snapshot that a policy serves.
-	served map[string]struct{}
+	// served holds the names that the policies of the latest snapshot have offered.
+	served offeredNames
 	latest *table.Snapshot
 	full   sync.Once
 }
@@ -140,23 +140,29 @@ func (r *Record) Previous(statuses []offer.PreviousOffers, unwritten []string) [
 func (r *Record) Note(s *table.Snapshot) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	served := map[string]struct{}{}
+	served := offeredNames{}
 	for i := range s.Policies {
 		p, report := &s.Policies[i], s.Reports[s.Policies[i].Name]
 		if p.Parsed == nil || report == nil || report.Outcome == offer.DryRun {
 			continue
 		}
-		served[p.Parsed.Class] = struct{}{}
+		class := p.Parsed.Class
 		all, _ := table.AddNames(p.Offered, report.Offered, v1alpha1.MaxOfferedResources)
-		r.add(p.Parsed.Class, all)
+		r.add(class, all)
+		if served[class] == nil {
+			served[class] = map[string][]string{}
+		}
+		served[class][p.Name] = all
 	}
-	before := r.latest
-	r.latest = s
-	if before == nil || !maps.Equal(served, r.served) {
-		r.served = served
+	before, servedBefore := r.latest, r.served
+	r.latest, r.served = s, served
+	anyNames := func(_, _ map[string][]string) bool { return true }
+	if before == nil || !maps.EqualFunc(served, servedBefore, anyNames) {
 		r.requests.Wake()
 	}
-	if before == nil || !sameOffers(before, s) && (owesAny(before) || owesAny(s)) {
+	sameNames := func(a, b map[string][]string) bool { return maps.EqualFunc(a, b, slices.Equal) }
+	if before == nil || !maps.EqualFunc(served, servedBefore, sameNames) ||
+		!sameOffers(before, s) && (leavesAny(before, servedBefore) || leavesAny(s, served)) {
 		r.requests.EnqueueAfter(withdrawnAfter, reconcile.Request{NamespacedName: r.key})
 	}
 }
@@ -195,6 +201,18 @@ func (r *Record) wanted() wanted {
 	w.names.byClass = maps.Clone(r.seen.byClass)
 	for class := range w.owed { // This process may have seen only their zeros.
 		w.names.add(class, r.read.names.byClass[class])
+	}
+	for class := range w.served {
+		w.names.add(class, r.read.names.byClass[class])
+		of, listed := w.withdrawn[class]
+		for _, name := range w.names.byClass[class] {
+			if !w.served.offers(class, name) {
+				of.Dropped = append(of.Dropped, name)
+			}
+		}
+		if listed || len(of.Dropped) > 0 && !has(w.owed, class) {
+			w.withdrawn[class] = of
+		}
 	}
 	return w
 }

@@ -20,10 +20,11 @@ type content struct {
 // wanted is the wanted content of the ConfigMap.
 type wanted struct {
 	content
-	// served are the classes that a policy serves, owed those with withdrawn offers. Before the first
+	// served has the classes that a policy serves, owed those in which something is left. Before the first
 	// snapshot both are nil.
-	served, owed map[string]struct{}
-	now          time.Time
+	served offeredNames
+	owed   map[string]struct{}
+	now    time.Time
 }
 
 // day is the time between two looks at the record for classes whose time is over.
@@ -39,12 +40,12 @@ func (w *wanted) text() string {
 // snapshot neither serves nor owes leaves after OwedFor, as one that nobody is owed.
 func (w *wanted) change(recorded *content) (room bool) {
 	for class := range recorded.names.byClass {
-		of, settled := recorded.withdrawn[class]
+		of := recorded.withdrawn[class]
 		switch {
 		case w.served == nil:
 		case has(w.served, class), has(w.owed, class):
 			delete(recorded.withdrawn, class)
-		case !settled:
+		case of.Since <= always:
 			recorded.withdrawn[class] = withdrawal{Since: w.now.Unix()}
 		case w.now.Unix()-of.Since >= int64(offer.OwedFor/time.Second):
 			recorded.names.remove(class)

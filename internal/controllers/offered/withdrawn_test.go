@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
@@ -41,12 +42,13 @@ func newHistory() *history {
 
 // evaluate evaluates and notes the snapshot.
 func (h *history) evaluate() {
-	h.in.View = h.ledger.View(offer.Selections(h.in.Policies), "cpu", "memory")
+	h.in.View = h.ledger.View(offer.Selections(h.in.Policies), "cpu", "memory", "example.com/gpu")
 	h.last = offer.Evaluate(h.in.After(h.last))
 	s := &table.Snapshot{Result: h.last, Input: h.in}
 	for i := range h.in.Policies {
 		p := h.in.Policies[i]
-		s.Policies = append(s.Policies, table.Policy{Name: p.Name, Parsed: &p})
+		h.in.Policies[i].Known, _ = table.AddNames(p.Known, h.last.Reports[p.Name].Offered, 64)
+		s.Policies = append(s.Policies, table.Policy{Name: p.Name, Parsed: &p, Offered: p.Known})
 	}
 	h.record.Note(s)
 }
@@ -56,7 +58,7 @@ func (h *history) statuses() []offer.PreviousOffers {
 	var all []offer.PreviousOffers
 	for _, p := range h.in.Policies {
 		past := offer.PreviousOffers{
-			Policy: p.Name, Class: p.Class, Reclaim: p.Reclaim, Complete: true, Names: h.last.Reports[p.Name].Offered,
+			Policy: p.Name, Class: p.Class, Reclaim: p.Reclaim, Complete: true, Names: p.Known,
 			Offers: map[string]capacity.Amounts{},
 		}
 		for id, entry := range h.last.Entries.All {
@@ -71,8 +73,8 @@ func (h *history) statuses() []offer.PreviousOffers {
 	return all
 }
 
-// restart returns the first evaluation of a process that starts with what is recorded.
-func (h *history) restart(t interface{ Fatal(...any) }) *offer.Result {
+// restart returns the first evaluation of a process that starts with what is recorded, and its record.
+func (h *history) restart(t interface{ Fatal(...any) }) (*offer.Result, *Record) {
 	wanted := h.record.wanted()
 	recorded := content{withdrawn: withdrawals{}}
 	wanted.change(&recorded)
@@ -81,6 +83,7 @@ func (h *history) restart(t interface{ Fatal(...any) }) *offer.Result {
 		t.Fatal(err)
 	}
 	next := NewRecord(nil, nil, metav1.NamespaceDefault, logr.Discard())
+	next.now = h.record.now
 	var err error
 	if next.read.names, err = parse(object.Data[dataKey]); err != nil {
 		t.Fatal(err)
@@ -90,36 +93,40 @@ func (h *history) restart(t interface{ Fatal(...any) }) *offer.Result {
 	}
 	in := h.in.After(nil)
 	in.Recorded = next.Previous(h.statuses(), nil)
-	return offer.Evaluate(in)
+	return offer.Evaluate(in), next
 }
 
-// unserved returns the amounts that a consumer reads in classes that no policy serves.
-func (h *history) unserved(r *offer.Result, id string) map[string]capacity.Amounts {
+// reads returns the amounts that a consumer reads, by class.
+func reads(r *offer.Result, id string) map[string]capacity.Amounts {
 	all := map[string]capacity.Amounts{}
 	for _, o := range r.Of(id).Offers {
-		if !slices.ContainsFunc(h.in.Policies, func(p offer.Policy) bool { return p.Class == o.Class }) {
-			all[o.Class] = o.Record().Amounts
-		}
+		all[o.Class] = o.Record().Amounts
 	}
 	return all
 }
 
-func TestARestartOwesTheSameInClassesThatNoPolicyServes(t *testing.T) {
+func TestARestartOffersTheSame(t *testing.T) {
 	ids := []string{"lima", "oslo", "rome"}
 	anyID := rapid.SampledFrom(ids)
 	rapid.Check(t, func(t *rapid.T) {
 		h := newHistory()
 		for range rapid.IntRange(1, 8).Draw(t, "events") {
 			name := fmt.Sprint("p", rapid.IntRange(0, 2).Draw(t, "policy"))
-			switch rapid.IntRange(0, 5).Draw(t, "event") {
+			switch rapid.IntRange(0, 6).Draw(t, "event") {
 			case 0, 1:
 				p := offer.Policy{
 					Name: name, Version: fmt.Sprint(h.in.Now.Unix()), Class: rapid.SampledFrom([]string{"", "gold", "silver"}).Draw(t, "class"),
 					Fixed:   capacity.Amounts{"cpu": rapid.Int64Range(0, 9).Draw(t, "cpu"), "memory": 1},
 					Reclaim: rapid.SampledFrom([]offer.Reclaim{offer.Unused, offer.Evict}).Draw(t, "reclaim"),
 				}
+				if rapid.Bool().Draw(t, "devices") {
+					p.Fixed["example.com/gpu"] = 1
+				}
 				if rapid.Bool().Draw(t, "named") {
 					p.Consumers.IDs = map[string]struct{}{anyID.Draw(t, "id"): {}}
+				}
+				if i := slices.IndexFunc(h.in.Policies, func(p offer.Policy) bool { return p.Name == name }); i >= 0 {
+					p.Known = h.in.Policies[i].Known
 				}
 				h.in.Policies = append(without(h.in.Policies, name), p)
 			case 2:
@@ -134,15 +141,19 @@ func TestARestartOwesTheSameInClassesThatNoPolicyServes(t *testing.T) {
 				h.ledger.SetPod(capacity.Pod{Key: id, Node: "n", Consumer: id, Requests: capacity.Amounts{"cpu": rapid.Int64Range(0, 9).Draw(t, "requests")}})
 			case 5:
 				h.ledger.DeletePod(anyID.Draw(t, "ended"))
+			case 6:
+				if h.last != nil {
+					h.last, h.record = h.restart(t)
+				}
 			}
 			h.in.Now = h.in.Now.Add(time.Second)
 			h.evaluate()
 		}
 		h.in.Now = h.in.Now.Add(offer.InheritedFor)
 		h.evaluate()
-		restarted := h.restart(t)
+		restarted, _ := h.restart(t)
 		for _, id := range append(ids, "anybody") {
-			if diff := cmp.Diff(h.unserved(h.last, id), h.unserved(restarted, id)); diff != "" {
+			if diff := cmp.Diff(reads(h.last, id), reads(restarted, id)); diff != "" {
 				t.Fatalf("%s (-before +after the restart):\n%s", id, diff)
 			}
 		}
@@ -178,8 +189,8 @@ func TestAClassLeavesTheRecordWhenNothingIsOwedAnyLonger(t *testing.T) {
 	if test.Must(t, err); result.RequeueAfter != day {
 		t.Errorf("the next look at the record is after %v, want a day", result.RequeueAfter)
 	}
-	want := withdrawals{"gold": {Since: h.in.Now.Unix(), Anyone: true, Zeros: []string{"rome"}}}
-	if diff := cmp.Diff(want, recorded.withdrawn); diff != "" {
+	want := withdrawals{"gold": {Since: h.in.Now.Unix(), Anyone: true, Names: []string{"cpu"}, Zeros: []string{"rome"}}}
+	if diff := cmp.Diff(want, recorded.withdrawn, cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	h.in.Now = h.in.Now.Add(offer.OwedFor - time.Second)
@@ -201,6 +212,40 @@ func TestAClassLeavesTheRecordWhenNothingIsOwedAnyLonger(t *testing.T) {
 	h.in.Now = h.in.Now.Add(offer.OwedFor)
 	requireClasses()
 }
+
+func TestARestartDoesNotProlongWhatIsOwed(t *testing.T) {
+	const gpu = "example.com/gpu"
+	base := map[string]capacity.Amounts{"base": {"cpu": 1}}
+	for class, want := range map[string]map[string]capacity.Amounts{
+		"gold": {"base": {"cpu": 1}, "gold": {"cpu": 0, gpu: 0}}, "base": {"base": {"cpu": 1, gpu: 0}},
+	} {
+		h := newHistory()
+		h.in.Consumers = []offer.Consumer{{ID: "rome", Labels: map[string]string{"tier": "gold"}}}
+		h.in.Policies = []offer.Policy{{Name: "base", Class: "base", Fixed: capacity.Amounts{"cpu": 1}}, {
+			Name: "gold", Class: class, Priority: 1, Fixed: capacity.Amounts{"cpu": 1, gpu: 1},
+			Consumers: offer.Scope{Selector: labelled{}},
+		}}
+		h.evaluate()
+		h.in.Consumers = nil
+		h.evaluate()
+		h.in.Now = h.in.Now.Add(offer.OwedFor - time.Second)
+		h.last, h.record = h.restart(t)
+		if diff := cmp.Diff(want, reads(h.last, "rome")); diff != "" {
+			t.Errorf("after a restart (-want +got):\n%s", diff)
+		}
+		h.in.Now = h.in.Now.Add(time.Second)
+		h.evaluate()
+		if diff := cmp.Diff(base, reads(h.last, "rome")); diff != "" {
+			t.Errorf("a week after it has left (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// labelled selects consumers with a tier.
+type labelled struct{ nobody }
+
+func (labelled) Matches(labels map[string]string) bool { return labels["tier"] != "" }
+func (labelled) Keys() []string                        { return []string{"tier"} }
 
 // nobody selects no consumer.
 type nobody struct{}
