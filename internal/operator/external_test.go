@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
@@ -329,4 +331,47 @@ func TestAnExternalSourceIsToldOnceThatAConsumerIsGone(t *testing.T) {
 	o.awaitOffers("rome", capacity.Amounts{"cpu": 4000})
 	kubetest.Remove(t, rome)
 	test.Eventually(t, func() string { return cmp.Diff([]string{"rome", "rome"}, m.Removals()) })
+}
+
+// Each restart below is one of all replicas: nothing outlives it in memory.
+func TestAnExternalSourceIsToldThatAConsumerIsGoneAfterARestart(t *testing.T) {
+	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	m := externaltest.Start(t, externaltest.Pools)
+	m.Offer("cpu", "4")
+	kubetest.Create(t, kubetest.Policy("all", fromMonitor(m)))
+	peers := map[string]client.Object{}
+	for _, id := range []string{"lima", "oslo", "rome"} {
+		peers[id] = kubetest.Create(t, kubetest.ForeignCluster(t, id, id, nil))
+	}
+	recorded := func(want ...string) {
+		t.Helper()
+		test.Eventually(t, func() string {
+			object, got := offeredRecord(nil), map[string][]string{}
+			if err := kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object); err != nil {
+				return err.Error()
+			}
+			if text := object.Data["asked.json"]; text != "" {
+				test.Must(t, json.Unmarshal([]byte(text), &got))
+			}
+			return cmp.Diff(map[string][]string{m.Address: want}, got)
+		})
+	}
+	o := startOperator(t)
+	recorded("lima", "oslo", "rome")
+	kubetest.Remove(t, peers["rome"]) // It is due in 5 minutes.
+	recorded("rome", "lima", "oslo")
+	o.stop()
+	kubetest.Remove(t, peers["lima"])
+	if got := m.Removals(); len(got) > 0 {
+		t.Fatalf("removed before it was due: %v", got)
+	}
+
+	soon := func(p *parts) { p.removeAfter = 50 * time.Millisecond }
+	o = startOperator(t, soon)
+	test.Eventually(t, func() string { return cmp.Diff([]string{"lima", "rome"}, m.Removals()) })
+	recorded("oslo")
+	o.stop()
+	o = startOperator(t, soon)
+	kubetest.Remove(t, peers["oslo"])
+	test.Eventually(t, func() string { return cmp.Diff([]string{"lima", "rome", "oslo"}, m.Removals()) })
 }

@@ -145,6 +145,7 @@ func newHouse(mgr ctrl.Manager, p parts) (*house, error) {
 	h.informers = slices.Concat(consumers.Watches(liqo, h.clusters, tenants, h.wake, h.log.WithName("consumers")),
 		h.decider.Informers(), peers.Watches(liqo, p.ledger, h.wake, h.log.WithName("peers")))
 	h.monitors = newExternals(&p, h.policies, h.clusters, h.tenure.Holds, h.log)
+	h.monitors.Changed, h.record.Monitors = h.record.WriteLater, h.monitors
 	return h, nil
 }
 

@@ -32,10 +32,15 @@ type reconciler struct {
 	*Record
 	// text identifies what is on record.
 	text string
+	// resumed is set once the consumers that an earlier leader recorded are known.
+	resumed bool
 }
 
 // Reconcile writes what is wanted, unless it is on record.
 func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if err := r.resume(ctx); err != nil {
+		return leading.Written(ctx, fmt.Errorf("reading the record of offered resources: %w", err))
+	}
 	wanted := r.wanted()
 	text := wanted.text()
 	if text != r.text {
@@ -51,11 +56,25 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: day}, nil
 }
 
+// resume reads once which consumers are to be removed from external sources if they are gone.
+func (r *reconciler) resume(ctx context.Context) error {
+	if r.resumed || r.Monitors == nil {
+		return nil
+	}
+	_, recorded, err := r.get(ctx)
+	if client.IgnoreNotFound(err) != nil {
+		return err
+	}
+	r.Monitors.Resume(recorded.asked)
+	r.resumed = true
+	return nil
+}
+
 // write writes what is wanted, unless it is on record.
 func (r *Record) write(ctx context.Context, wanted wanted) error {
 	object, recorded, err := r.get(ctx)
 	if apierrors.IsNotFound(err) {
-		if len(wanted.names.byClass) == 0 {
+		if len(wanted.names.byClass)+len(wanted.asked) == 0 {
 			return nil
 		}
 		if err := r.create(ctx); err != nil {

@@ -27,16 +27,18 @@ import (
 const (
 	// ConfigMap is the name of the record of what was offered, in the namespace of the Grants.
 	ConfigMap = "proffer-offered"
-	// dataKey is the key of the names in the ConfigMap, withdrawnKey the key of the withdrawals. A
-	// version without withdrawals ignores them.
+	// dataKey is the key of the names in the ConfigMap, withdrawnKey the key of the withdrawals, and askedKey
+	// the key of the consumers that external sources were asked about. A version without withdrawals or
+	// consumers ignores them.
 	dataKey      = "offered.json"
 	withdrawnKey = "withdrawn.json"
+	askedKey     = "asked.json"
 
 	// period is the minimum time between two writes of new names.
 	period = 50 * time.Millisecond
-	// withdrawnAfter delays what changes of withdrawals. Until it is written, a restart takes more to have
-	// been offered than was.
-	withdrawnAfter = time.Second
+	// laterAfter delays what changes of withdrawals, and of the consumers that external sources were asked
+	// about. Until withdrawals are written, a restart takes more to have been offered than was.
+	laterAfter = time.Second
 	// conflictAfter is the wait after a conflict, retryAfter that after a failed read.
 	conflictAfter = 500 * time.Millisecond
 	retryAfter    = 5 * time.Second
@@ -44,9 +46,19 @@ const (
 
 // +kubebuilder:rbac:roleName=proffer-grants,namespace=proffer-system,groups="",resources=configmaps,resourceNames=proffer-offered,verbs=get;create;update;patch
 
+// Monitors knows whom external sources were asked about, by address. The first consumers of a list matter
+// most. Resume adds those that an earlier leader recorded.
+type Monitors interface {
+	Asked() map[string][]string
+	Resume(asked map[string][]string)
+}
+
 // Record is the record of the resources that are offered, or were and are still owed as 0. Every replica
 // reads it once, and the leader writes it.
 type Record struct {
+	// Monitors is nil, or set before the Writer starts.
+	Monitors Monitors
+
 	reader client.Reader
 	writer client.Writer
 	key    client.ObjectKey
@@ -121,6 +133,9 @@ func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, content, error) {
 	if recorded.withdrawn, err = parseWithdrawn(object.Data[withdrawnKey]); err != nil {
 		r.log.Error(err, "The record of withdrawn classes is corrupt; starting a new one", "key", withdrawnKey)
 	}
+	if recorded.asked, err = parseAsked(object.Data[askedKey]); err != nil {
+		r.log.Error(err, "The record of consumers of external sources is corrupt; starting a new one", "key", askedKey)
+	}
 	return &object, recorded, nil
 }
 
@@ -163,8 +178,13 @@ func (r *Record) Note(s *table.Snapshot) {
 	sameNames := func(a, b map[string][]string) bool { return maps.EqualFunc(a, b, slices.Equal) }
 	if before == nil || !maps.EqualFunc(served, servedBefore, sameNames) ||
 		!sameOffers(before, s) && (leavesAny(before, servedBefore) || leavesAny(s, served)) {
-		r.requests.EnqueueAfter(withdrawnAfter, reconcile.Request{NamespacedName: r.key})
+		r.WriteLater()
 	}
+}
+
+// WriteLater schedules a write of what has changed. It never blocks.
+func (r *Record) WriteLater() {
+	r.requests.EnqueueAfter(laterAfter, reconcile.Request{NamespacedName: r.key})
 }
 
 func (r *Record) add(class string, names []string) {
@@ -190,6 +210,9 @@ func (r *Record) wanted() wanted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	w := wanted{served: r.served, now: r.now()}
+	if r.Monitors != nil {
+		w.asked = boundAsked(r.Monitors.Asked())
+	}
 	if r.latest != nil {
 		w.withdrawn, w.owed = withdrawnIn(r.latest, r.served)
 		for class := range r.seen.byClass {

@@ -15,6 +15,7 @@ import (
 type content struct {
 	names     resourceNames
 	withdrawn withdrawals
+	asked     askedConsumers
 }
 
 // wanted is the wanted content of the ConfigMap.
@@ -32,7 +33,7 @@ const day = 24 * time.Hour
 
 // text identifies what is wanted. It changes every day, so that such classes leave the record.
 func (w *wanted) text() string {
-	return fmt.Sprint(w.names.byClass, w.withdrawn, slices.Sorted(maps.Keys(w.served)),
+	return fmt.Sprint(w.names.byClass, w.withdrawn, w.asked, slices.Sorted(maps.Keys(w.served)),
 		slices.Sorted(maps.Keys(w.owed)), w.now.Unix()/int64(day/time.Second))
 }
 
@@ -57,6 +58,7 @@ func (w *wanted) change(recorded *content) (room bool) {
 		return !named
 	})
 	maps.Copy(recorded.withdrawn, w.withdrawn)
+	recorded.asked = w.asked
 	_, room = recorded.names.addAll(w.names)
 	return room
 }
@@ -72,12 +74,18 @@ func (c *content) encode(object *corev1.ConfigMap) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
+	asked, err := c.asked.encode()
+	if err != nil {
+		return false, err
+	}
 	if object.Data == nil {
 		object.Data = map[string]string{}
 	}
-	object.Data[dataKey], object.Data[withdrawnKey] = names, withdrawn
-	if withdrawn == "" {
-		delete(object.Data, withdrawnKey)
+	object.Data[dataKey], object.Data[withdrawnKey], object.Data[askedKey] = names, withdrawn, asked
+	for _, key := range []string{withdrawnKey, askedKey} {
+		if object.Data[key] == "" {
+			delete(object.Data, key)
+		}
 	}
 	return !maps.Equal(before, object.Data), nil
 }

@@ -19,6 +19,8 @@ const MaxMonitors = 16
 
 // Manager reads the monitors that policies use. It is safe for concurrent use.
 type Manager struct {
+	// Changed, if it is set before Start, is called when the result of Asked has changed. It must not block.
+	Changed func()
 	// wake is called when a monitor has news.
 	wake func()
 	log  logr.Logger
@@ -30,6 +32,8 @@ type Manager struct {
 	mu       sync.Mutex
 	sources  map[capacity.Monitor]*source
 	removals removals
+	// resumed waits for the next Depart.
+	resumed map[string][]string
 	// running is nil before Start, and ended set after it.
 	running context.Context //nolint:containedctx // It ends the sources that are added later.
 	ended   bool
@@ -41,7 +45,7 @@ type Manager struct {
 // reports that this replica leads, a time after a consumer is gone. Neither function may block.
 func New(wake func(), holding func() bool, removeAfter time.Duration, log logr.Logger) *Manager {
 	return &Manager{
-		wake: wake, log: log, dial: dial, holding: holding, removeAfter: removeAfter,
+		Changed: func() {}, wake: wake, log: log, dial: dial, holding: holding, removeAfter: removeAfter,
 		sources: map[capacity.Monitor]*source{}, removals: removals{},
 	}
 }
@@ -85,10 +89,16 @@ func (m *Manager) run(s *source) {
 func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	changed := false
+	follow := func(s *source, ids []string) {
+		added, left := s.follow(ids)
+		m.addDeparted(s, left)
+		changed = changed || len(added)+len(left) > 0
+	}
 	for monitor, s := range m.sources {
 		if _, followed := scopes[monitor]; !followed {
 			s.stop()
-			m.addDeparted(s, s.follow(nil))
+			follow(s, nil)
 			delete(m.sources, monitor)
 		}
 	}
@@ -100,11 +110,14 @@ func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 			}
 			s = newSource(monitor, m.dial, m.wake, m.log)
 			m.sources[monitor] = s
-			s.follow(scopes[monitor]) // The first round is about all of them.
+			follow(s, scopes[monitor]) // The first round is about all of them.
 			m.run(s)
 			continue
 		}
-		m.addDeparted(s, s.follow(scopes[monitor]))
+		follow(s, scopes[monitor])
+	}
+	if changed {
+		m.Changed()
 	}
 }
 

@@ -214,6 +214,38 @@ func TestOnlyTheLeaderRemovesAndItsSuccessorGoesOn(t *testing.T) {
 	})
 }
 
+func TestTheNextLeaderGoesOnWithTheConsumersThatAreRecorded(t *testing.T) {
+	simulateReplica(t, func(r *replica, of capacity.Monitor) {
+		var changes atomic.Int64
+		r.Changed = func() { changes.Add(1) }
+		expect := func(asked map[string][]string, changed bool) {
+			t.Helper()
+			if diff := cmp.Diff(asked, r.Asked()); diff != "" || changes.Swap(0) > 0 != changed {
+				t.Errorf("changed: %v; consumers (-want +got):\n%s", !changed, diff)
+			}
+		}
+		expect(map[string][]string{of.Address: {"oslo", "rome"}}, false)
+		// What an earlier leader recorded counts before it is known who is gone.
+		r.Resume(map[string][]string{of.Address: {"lima", "oslo"}, "other:1": {"lima"}})
+		expect(map[string][]string{of.Address: {"lima", "oslo", "rome"}, "other:1": {"lima"}}, false)
+		r.follow(of, "oslo", "rome")
+		expect(map[string][]string{of.Address: {"lima", "oslo", "rome"}}, true)
+		r.follow(of, "oslo")
+		expect(map[string][]string{of.Address: {"lima", "rome", "oslo"}}, true)
+		r.follow(of, "oslo")
+		expect(map[string][]string{of.Address: {"lima", "rome", "oslo"}}, false)
+		test.Pass(RemoveAfter + removeTick)
+		expect(map[string][]string{of.Address: {"oslo"}}, true)
+		var ids []string
+		for _, call := range r.removed() {
+			ids = append(ids, call.id)
+		}
+		if diff := cmp.Diff([]string{"lima", "rome"}, ids); diff != "" {
+			t.Errorf("calls (-want +got):\n%s", diff)
+		}
+	})
+}
+
 func TestNobodyIsRemovedWhomTheMonitorWasNotAskedAbout(t *testing.T) {
 	simulateReplica(t, func(r *replica, of capacity.Monitor) {
 		r.fake.set(silent)

@@ -1,8 +1,13 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -21,7 +26,57 @@ func (m *Manager) Depart(known func(id string) bool) {
 	for monitor, s := range m.sources {
 		asked[endpointOf(monitor)] = append(asked[endpointOf(monitor)], s.book)
 	}
+	for _, s := range m.sources {
+		m.addDeparted(s, slices.DeleteFunc(slices.Clone(m.resumed[s.monitor.Address]), s.book.follows))
+	}
 	m.removals.update(asked, known, time.Now().Add(m.removeAfter))
+	if m.resumed != nil {
+		m.resumed = nil
+		m.Changed()
+	}
+}
+
+// Resume adds the consumers that a record lists, by address: those that are not known any more are removed
+// from the monitors there, some minutes after the next Depart.
+func (m *Manager) Resume(asked map[string][]string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if len(asked) > 0 {
+		m.resumed = asked
+		m.wake()
+	}
+}
+
+// Asked returns whom the monitors at each address were asked about and have not been told to remove: first
+// the consumers that are to be removed, sorted, and then the others, sorted.
+func (m *Manager) Asked() map[string][]string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	ranks := map[string]map[string]int{}
+	note := func(address string, ids iter.Seq[string], rank int) {
+		for id := range ids {
+			if ranks[address] == nil {
+				ranks[address] = map[string]int{}
+			}
+			ranks[address][id] = rank
+		}
+	}
+	for _, s := range m.sources {
+		note(s.monitor.Address, slices.Values(s.book.all()[1:]), 1) // The first one is the empty ID.
+	}
+	for at, pending := range m.removals {
+		note(at.address, maps.Keys(pending), 0)
+	}
+	for address, ids := range m.resumed {
+		note(address, slices.Values(ids), 0)
+	}
+	asked := map[string][]string{}
+	for address, of := range ranks {
+		asked[address] = slices.SortedFunc(maps.Keys(of), func(a, b string) int {
+			return cmp.Or(of[a]-of[b], strings.Compare(a, b))
+		})
+	}
+	return asked
 }
 
 // remove reports the departed consumers to monitors, until the context ends.
@@ -101,6 +156,7 @@ func (m *Manager) removed(s *source, id string, err error) (givenUp bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	at := endpointOf(s.monitor)
+	defer m.Changed()
 	if err == nil {
 		m.removals.done(at, id)
 		s.counts.removed.Add(1)

@@ -63,14 +63,14 @@ func newSource(
 	}
 }
 
-// follow sets the consumers that the monitor is asked about. It returns those that it was asked about
-// and no longer is.
-func (s *source) follow(ids []string) (left []string) {
-	added, left := s.book.follow(ids)
+// follow sets the consumers that the monitor is asked about. It returns those that are new, and those that
+// it was asked about and no longer is.
+func (s *source) follow(ids []string) (added, left []string) {
+	added, left = s.book.follow(ids)
 	for _, id := range added {
 		s.want(id)
 	}
-	return left
+	return added, left
 }
 
 // want schedules a reading of a consumer.
