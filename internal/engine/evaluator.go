@@ -43,7 +43,7 @@ type Source interface {
 	Done() <-chan struct{}
 }
 
-// Config holds the dependencies of an Evaluator. All fields but Peers and Answers must be set.
+// Config holds the dependencies of an Evaluator. All fields but Peers, Answers and Grace must be set.
 type Config struct {
 	Ledger    *capacity.Ledger
 	Policies  Policies
@@ -58,6 +58,8 @@ type Config struct {
 	Previous func() []offer.PreviousOffers
 	// Sources must be complete before the first evaluation.
 	Sources []Source
+	// Grace is offer.Input.Grace.
+	Grace time.Duration
 	// Debouncer schedules evaluations: whoever changes an input wakes it.
 	Debouncer *debounce.Debouncer
 	// Table receives the snapshots.
@@ -114,8 +116,8 @@ func (e *Evaluator) Start(ctx context.Context) error {
 func (e *Evaluator) Evaluate(first time.Time) {
 	start := time.Now()
 	in := evaluation.Inputs{
-		Now: start, Policies: e.Policies.List(), Consumers: e.Consumers.List(), Ledger: e.Ledger,
-		Resources: e.Slices.Resources(nil), AnswersOf: e.answersOf,
+		Now: start, Grace: e.Grace, Policies: e.Policies.List(), Consumers: e.Consumers.List(),
+		Ledger: e.Ledger, Resources: e.Slices.Resources(nil), AnswersOf: e.answersOf,
 		Decide: func(terms func() *offer.AllocationInput) table.SliceDecisions { return e.Slices.Decide(start, terms) },
 	}
 	if before := e.Table.Current(); before != nil {

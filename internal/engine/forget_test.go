@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -75,6 +76,7 @@ func TestAnEvaluationFollowsWhenAZeroIsNoLongerOwed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		in := newInputs()
 		config := configOf(in)
+		config.Grace = offer.ReplaceGrace
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- New(config).Start(ctx) }()
@@ -91,11 +93,16 @@ func TestAnEvaluationFollowsWhenAZeroIsNoLongerOwed(t *testing.T) {
 		for _, tc := range []struct {
 			after time.Duration
 			want  int
-		}{{time.Second, 1}, {offer.OwedFor + time.Second, 0}} {
+			kept  bool
+		}{{time.Second, 1, true}, {offer.ReplaceGrace, 1, false}, {offer.OwedFor + time.Second, 0, false}} {
 			time.Sleep(tc.after) //nolint:forbidigo // the clock of the bubble
 			synctest.Wait()
-			if s := config.Table.Current(); len(s.Default.Offers) != tc.want {
-				t.Errorf("after %v, the default offer has %d classes, want %d", tc.after, len(s.Default.Offers), tc.want)
+			offers := config.Table.Current().Default.Offers
+			if len(offers) != tc.want {
+				t.Errorf("after %v, the default offer has %d classes, want %d", tc.after, len(offers), tc.want)
+			}
+			if kept := slices.ContainsFunc(offers, (*offer.Offer).InForce); kept != tc.kept {
+				t.Errorf("after %v, the default offer is kept: %v, want %v", tc.after, kept, tc.kept)
 			}
 		}
 	})

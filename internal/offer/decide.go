@@ -222,7 +222,7 @@ func (e *evaluation) revocation(resource string) Step {
 // moved by more than the threshold. It returns nil for no steps.
 func (p *policyPlan) publish(steps []Step, override int, b previousOffer) *Offer {
 	old := b.offer
-	if old != nil && old.Policy == p.Name && old.version == p.Version && old.Override == override &&
+	if old != nil && !old.Withdrawn() && old.Policy == p.Name && old.version == p.Version && old.Override == override &&
 		p.unmoved(old.Amounts, steps) {
 		return old
 	}
@@ -268,8 +268,11 @@ func (e *evaluation) withdrawn(b previousOffer, h *holding) []Step {
 // withdraw returns what is left of an offer on which no policy decides any longer, nil once its zeros
 // are not owed any longer.
 func (e *evaluation) withdraw(b previousOffer, h *holding) *Offer {
+	if kept := e.keep(b.offer); kept != nil {
+		return kept
+	}
 	left, amounts := b.offer, amountsOf(e.withdrawn(b, h))
-	if !left.Withdrawn() || !slices.Equal(left.Amounts, amounts) {
+	if left.InForce() || !slices.Equal(left.Amounts, amounts) {
 		left = &Offer{
 			Class: left.Class, Amounts: amounts, Override: -1, lastPolicy: left.lastPolicy,
 			reclaim: left.reclaim, moved: e.now,
@@ -279,6 +282,32 @@ func (e *evaluation) withdraw(b previousOffer, h *holding) *Offer {
 		return nil
 	}
 	return left
+}
+
+// keep returns an offer as it is whose policy is gone, and nil after the grace.
+func (e *evaluation) keep(o *Offer) *Offer {
+	if _, exists := e.index.byName[o.Policy]; exists || !o.InForce() || o.Policy == restoredPolicy {
+		return nil
+	}
+	if !o.Withdrawn() {
+		kept := *o
+		kept.moved = e.now
+		o = &kept
+	}
+	if !e.lasts(o.moved, e.in.Grace) {
+		return nil
+	}
+	return o
+}
+
+// keptSteps returns the steps of an offer that keep returns.
+func (e *evaluation) keptSteps(o *Offer) []Step {
+	steps := make([]Step, len(o.Amounts))
+	for i, a := range o.Amounts {
+		steps[i] = e.revocation(a.Resource)
+		steps[i].Offer = a.Value
+	}
+	return steps
 }
 
 func amountsOf(steps []Step) []Amount {

@@ -35,6 +35,9 @@ type Input struct {
 	Recorded []PreviousOffers
 	// Now is the time of the evaluation.
 	Now time.Time
+	// Grace is the time for which an offer stays as it is on which no policy decides because its policy is
+	// gone, 0 to withdraw it at once.
+	Grace time.Duration
 }
 
 // After returns the input of the evaluation that follows a result, nil for the first evaluation.
@@ -51,7 +54,8 @@ type Result struct {
 	Offers
 	// Reports describe what each policy does, by its name.
 	Reports map[string]*Report
-	// Again is after how long a 0 is no longer owed, 0 for never: the next evaluation leaves it out.
+	// Again is after how long a 0 is no longer owed, or an offer no longer kept whose policy is gone, 0 for
+	// never.
 	Again time.Duration
 
 	evaluation *evaluation
@@ -124,14 +128,17 @@ func boundDeparted(all []Departed) []Departed {
 	return all
 }
 
-// owed reports whether a 0 is still owed since a time. If it is, owed schedules an evaluation for the
-// end of that time.
-func (e *evaluation) owed(since int64) bool {
-	if elapsed(e.now, since, OwedFor) {
+// owed reports whether a 0 is still owed since a time.
+func (e *evaluation) owed(since int64) bool { return e.lasts(since, OwedFor) }
+
+// lasts reports whether a period that began at a time still lasts. If it does, lasts schedules an evaluation
+// for its end.
+func (e *evaluation) lasts(since int64, long time.Duration) bool {
+	if elapsed(e.now, since, long) {
 		return false
 	}
 	// A clock that was set back lets nothing wait for longer.
-	left := OwedFor - time.Duration(max(0, e.now-since))*time.Second
+	left := long - time.Duration(max(0, e.now-since))*time.Second
 	if e.again == 0 || left < e.again {
 		e.again = left
 	}

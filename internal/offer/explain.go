@@ -65,9 +65,12 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 	for _, o := range entry.Offers {
 		x := Explained{Offer: o, evaluation: e, holding: h}
 		used := h.used()
-		if o.Withdrawn() {
+		switch {
+		case o.Withdrawn() && o.InForce():
+			x.Now = e.keptSteps(o)
+		case o.Withdrawn():
 			x.Now = e.withdrawn(previousOffer{offer: o}, h)
-		} else {
+		default:
 			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
 			x.plan = e.plans[m.winners[i].policy]
 			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override, m.winners[i].variant), h, previousOffer{offer: o})
@@ -146,7 +149,12 @@ func (x *Explained) because(i int, times timing) string {
 	fmt.Fprintf(&b, "%s %s: ", s.Resource, format(published))
 	switch s.Source {
 	case FromRevocation:
-		b.WriteString("not offered any more: " + x.whyRevoked(s.Resource))
+		if x.Withdrawn() && x.InForce() {
+			fmt.Fprintf(&b, "kept for %v, in case the policy is applied again: ", x.evaluation.in.Grace)
+		} else {
+			b.WriteString("not offered any more: ")
+		}
+		b.WriteString(x.whyRevoked(s.Resource))
 	case FromExternal:
 		b.WriteString(x.whyAnswered(format(s.Fixed), times))
 	case FromFixed, FromOverride, FromNodes:

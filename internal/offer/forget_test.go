@@ -11,7 +11,8 @@ import (
 // clock lets time pass between evaluations.
 type clock struct {
 	cluster
-	now time.Time
+	now   time.Time
+	grace time.Duration
 	*Result
 }
 
@@ -23,7 +24,7 @@ func newClock(nodes ...string) *clock {
 func (c *clock) after(d time.Duration, known []Consumer, policies ...Policy) {
 	c.now = c.now.Add(d)
 	in := c.input(known, policies...)
-	in.Now = c.now
+	in.Now, in.Grace = c.now, c.grace
 	c.Result = Evaluate(in.After(c.Result))
 }
 

@@ -20,6 +20,9 @@ const (
 	// InheritedFor is the time for which a class that was withdrawn from the default offer is also
 	// withdrawn from consumers that become known: they may have read the default offer before.
 	InheritedFor = 10 * time.Minute
+	// ReplaceGrace is the time for which a grant or an offer stays as it is on which no policy decides because
+	// its policy is gone: it may be about to be applied again, as by kubectl replace --force.
+	ReplaceGrace = 10 * time.Second
 )
 
 // Amount is an offered amount of one resource: cpu in milli, all else in whole units.
@@ -33,7 +36,8 @@ type Amount struct {
 type Offer struct {
 	// Class is empty for the one unnamed pool.
 	Class string
-	// Policy is the name of the policy that decides, empty for an offer that was withdrawn.
+	// Policy is the name of the policy that decides, or that is gone since less than Input.Grace. It is
+	// empty for any other offer that was withdrawn.
 	Policy string
 	// Amounts are sorted by resource name. A resource that is no longer offered is listed as 0.
 	Amounts []Amount
@@ -44,13 +48,18 @@ type Offer struct {
 	lastPolicy string
 	version    string
 	reclaim    Reclaim
-	// moved is the time of the last change to the amounts of a withdrawn offer, in Unix seconds, 0 for
-	// an offer in force.
+	// moved is the time of the last change to the amounts of a withdrawn offer, or the time at which its
+	// policy was found gone, in Unix seconds. It is 0 while a policy decides.
 	moved int64
 }
 
-// Withdrawn reports whether no policy decides any longer: the amounts are 0, or held.
-func (o *Offer) Withdrawn() bool { return o.Policy == "" }
+// Withdrawn reports whether no policy decides any longer: the amounts are 0, or held, or its policy may be
+// about to be applied again.
+func (o *Offer) Withdrawn() bool { return o.moved != 0 }
+
+// InForce reports whether the offer reads as one on which a policy decides: one does, or it is gone since
+// less than Input.Grace.
+func (o *Offer) InForce() bool { return o.Policy != "" }
 
 // Spent reports whether the offer was withdrawn and only 0 is left of it.
 func (o *Offer) Spent() bool {
@@ -96,6 +105,9 @@ func (e *Entry) covers(other *Entry) bool {
 		if i < 0 || e.Offers[i].Withdrawn() && e.Offers[i].moved < o.moved {
 			return true
 		}
+		if o.Withdrawn() && o.InForce() && !slices.Equal(e.Offers[i].Amounts, o.Amounts) {
+			return true
+		}
 		return slices.ContainsFunc(o.Amounts, func(a Amount) bool {
 			_, listed := e.Offers[i].Amount(a.Resource)
 			return !listed
@@ -104,7 +116,7 @@ func (e *Entry) covers(other *Entry) bool {
 }
 
 // SameAmounts reports whether a consumer reads the same from both entries, in either wire form: the
-// flat form omits withdrawn offers. A nil entry reads as no offers.
+// flat form omits offers that are not in force. A nil entry reads as no offers.
 func (e *Entry) SameAmounts(o *Entry) bool {
 	if e == o {
 		return true
@@ -117,7 +129,7 @@ func (e *Entry) SameAmounts(o *Entry) bool {
 		b = o.Offers
 	}
 	return slices.EqualFunc(a, b, func(x, y *Offer) bool {
-		return x == y || x.Class == y.Class && x.Withdrawn() == y.Withdrawn() && slices.Equal(x.Amounts, y.Amounts)
+		return x == y || x.Class == y.Class && x.InForce() == y.InForce() && slices.Equal(x.Amounts, y.Amounts)
 	})
 }
 

@@ -39,8 +39,8 @@ func fromMonitor(m *externaltest.Monitor, with ...func(*v1alpha1.External)) func
 
 func zeroOnFailure(e *v1alpha1.External) { e.OnFailure = v1alpha1.OnFailureZero }
 
-// liqoV0 returns what Liqo v0.10 reads, over gRPC.
-func liqoV0(t *testing.T, offers *table.Table) func(id string) map[string]map[string]string {
+// dialLiqoV0 returns a client of the offers, as Liqo v0.10 is, over gRPC.
+func dialLiqoV0(t *testing.T, offers *table.Table) wire.ResourceReaderClient {
 	t.Helper()
 	server, err := resourcereader.New(resourcereader.Options{Table: offers, Endpoints: []resourcereader.Endpoint{{Address: "127.0.0.1:0"}}})
 	test.Must(t, err)
@@ -57,8 +57,15 @@ func liqoV0(t *testing.T, offers *table.Table) func(id string) map[string]map[st
 			t.Error(err)
 		}
 	})
+	return wire.NewResourceReaderClient(conn)
+}
+
+// liqoV0 returns what Liqo v0.10 reads, over gRPC.
+func liqoV0(t *testing.T, offers *table.Table) func(id string) map[string]map[string]string {
+	t.Helper()
+	client := dialLiqoV0(t, offers)
 	return func(id string) map[string]map[string]string {
-		answer, err := wire.NewResourceReaderClient(conn).ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: id})
+		answer, err := client.ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: id})
 		test.Must(t, err)
 		pools := map[string]map[string]string{}
 		for _, l := range answer.GetResourceLists() {

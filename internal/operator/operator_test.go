@@ -54,7 +54,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *op
 	t.Helper()
 	debouncer := debounce.New(5 * time.Millisecond)
 	o := &operator{t: t, ledger: capacity.NewLedger(), table: table.New()}
-	options := parts{ledger: o.ledger, table: o.table, debouncer: debouncer}
+	options := parts{ledger: o.ledger, table: o.table, debouncer: debouncer, replaceGrace: time.Second}
 	for _, f := range with {
 		f(&options)
 	}

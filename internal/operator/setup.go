@@ -89,6 +89,8 @@ type parts struct {
 	observer bool
 	// removeAfter is for tests. 0 stands for the default of external sources.
 	removeAfter time.Duration
+	// replaceGrace is shorter in most tests. 0 stands for offer.ReplaceGrace.
+	replaceGrace time.Duration
 	// metrics may be nil.
 	metrics prometheus.Registerer
 	// chain is nil without filters in Go.

@@ -32,7 +32,7 @@ func flatAnswer(offers []*offer.Offer) *flat.ResourceList {
 	inForce, _ := flatOffer(offers)
 	values := map[string]int64{}
 	for _, o := range offers {
-		if !o.Withdrawn() && o != inForce {
+		if o.InForce() && o != inForce {
 			continue
 		}
 		for _, a := range o.Amounts {
@@ -52,7 +52,7 @@ func flatAnswer(offers []*offer.Offer) *flat.ResourceList {
 func flatOffer(offers []*offer.Offer) (inForce *offer.Offer, ok bool) {
 	for _, o := range offers {
 		switch {
-		case o.Withdrawn():
+		case !o.InForce():
 		case inForce == nil:
 			inForce = o
 		case inForce.Class != "":

@@ -164,6 +164,29 @@ func without(policies []offer.Policy, name string) []offer.Policy {
 	return slices.DeleteFunc(slices.Clone(policies), func(p offer.Policy) bool { return p.Name == name })
 }
 
+func TestAClassStaysOnRecordWhileItsPolicyIsAwaited(t *testing.T) {
+	h := newHistory()
+	h.in.Grace, h.in.Consumers = offer.ReplaceGrace, []offer.Consumer{{ID: "rome"}}
+	h.in.Policies = []offer.Policy{{Name: "p", Class: "gold", Fixed: capacity.Amounts{"cpu": 4000}}}
+	h.evaluate()
+	h.in.Policies = nil
+	for range 2 {
+		h.evaluate()
+		w := h.record.wanted()
+		want := withdrawals{"gold": {
+			Since: h.in.Now.Unix(), Anyone: true, Names: []string{"cpu"}, Held: map[string]capacity.Amounts{"rome": {"cpu": 4000}},
+		}}
+		if diff := cmp.Diff(want, w.withdrawn, cmpopts.EquateEmpty()) + cmp.Diff([]string{"cpu"}, w.names.byClass["gold"]); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	h.in.Now = h.in.Now.Add(offer.ReplaceGrace)
+	h.evaluate()
+	if w := h.record.wanted(); !slices.Equal(w.withdrawn["gold"].Zeros, []string{"rome"}) || len(w.names.byClass["gold"]) != 1 {
+		t.Errorf("after the grace: %v, %v", w.withdrawn, w.names.byClass)
+	}
+}
+
 func TestAClassLeavesTheRecordWhenNothingIsOwedAnyLonger(t *testing.T) {
 	h := newHistory()
 	h.in.Consumers = []offer.Consumer{{ID: "rome"}}

@@ -19,10 +19,12 @@ type State struct {
 	Answers offer.LastAnswers
 }
 
-// Inputs holds everything else that an evaluation depends on. All fields but Previous, Recorded, Resources
-// and Ended must be set.
+// Inputs holds everything else that an evaluation depends on. All fields but Grace, Previous, Recorded,
+// Resources and Ended must be set.
 type Inputs struct {
-	Now       time.Time
+	Now time.Time
+	// Grace is offer.Input.Grace.
+	Grace     time.Duration
 	Policies  *table.PolicyList
 	Consumers []offer.Consumer
 	// Ledger has the amounts of nodes and the requests of pods.
@@ -62,7 +64,8 @@ func (s *State) Step(in Inputs) *Outcome {
 	if ended() {
 		return nil
 	}
-	of := offer.Input{Policies: in.Policies.Valid, Consumers: in.Consumers, Recorded: in.Recorded, Now: in.Now}
+	of := offer.Input{Policies: in.Policies.Valid, Consumers: in.Consumers, Recorded: in.Recorded, Now: in.Now,
+		Grace: in.Grace}
 	s.Answers.Update(&of, in.AnswersOf)
 	of.View = in.Ledger.View(in.Policies.Selections, in.resources(of.External)...)
 	out := &Outcome{LevelsAgain: s.Levels.Stabilize(in.Now, &of)}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
 )
 
 const (
@@ -13,9 +14,8 @@ const (
 	// startGrace is the time after the start in which a grant without a deciding policy is left alone:
 	// policies may be about to be applied.
 	startGrace = 5 * time.Minute
-	// replaceGrace is the time for which a grant is left alone whose policy is gone: the policy may be about
-	// to be applied again, as by kubectl replace --force.
-	replaceGrace = 10 * time.Second
+	// replaceGrace is the time for which a grant is left alone whose policy is gone.
+	replaceGrace = offer.ReplaceGrace
 )
 
 // fate says what has become of the policy that granted something.

@@ -175,10 +175,9 @@ func (d *decoder) offer(o *rest.WorldOffer) error {
 		LastPolicy: o.LastPolicy, Reclaim: reclaims[o.Reclaim],
 	}
 	switch {
-	case o.Policy != "":
 	case o.Moved != nil:
 		r.Moved = o.Moved.Unix()
-	default: // An operator that does not write it owes zeros for ever.
+	case o.Policy == "": // An operator that does not write it owes zeros for ever.
 		r.Moved = d.of.Time.Unix()
 	}
 	if o.Override != nil {
