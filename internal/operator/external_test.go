@@ -378,7 +378,7 @@ func TestAnExternalSourceIsToldThatAConsumerIsGoneAfterARestart(t *testing.T) {
 	test.Eventually(t, func() string { return cmp.Diff([]string{"lima", "rome"}, m.Removals()) })
 	recorded("oslo")
 	o.stop()
-	o = startOperator(t, soon)
+	startOperator(t, soon)
 	kubetest.Remove(t, peers["oslo"])
 	test.Eventually(t, func() string { return cmp.Diff([]string{"lima", "rome", "oslo"}, m.Removals()) })
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -52,6 +53,12 @@ func startOperator(t *testing.T, with ...func(*parts)) *operator {
 
 func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *operator {
 	t.Helper()
+	return launchLoggingOperator(t, config, logr.Logger{}, with...)
+}
+
+// launchLoggingOperator launches an operator with this log.
+func launchLoggingOperator(t *testing.T, config *rest.Config, log logr.Logger, with ...func(*parts)) *operator {
+	t.Helper()
 	debouncer := debounce.New(5 * time.Millisecond)
 	o := &operator{t: t, ledger: capacity.NewLedger(), table: table.New()}
 	options := parts{ledger: o.ledger, table: o.table, debouncer: debouncer, replaceGrace: time.Second}
@@ -62,6 +69,7 @@ func launchOperator(t *testing.T, config *rest.Config, with ...func(*parts)) *op
 		Scheme:  NewScheme(),
 		Cache:   cacheOptions(namespaceOf(options.LeaderElection)), // As in run.
 		Metrics: metricsserver.Options{BindAddress: "0"},
+		Logger:  log,
 	})
 	test.Must(t, err)
 	test.Must(t, setup(mgr, options))

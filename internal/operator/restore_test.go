@@ -27,7 +27,9 @@ func restoresOf(t *testing.T, metrics *prometheus.Registry, kind string) int {
 	test.Must(t, err)
 	for _, family := range all {
 		for _, m := range family.GetMetric() {
-			if family.GetName() == "proffer_restores_total" && m.GetLabel()[0].GetValue() == kind {
+			of := family.GetName() == "proffer_restores_total" && m.GetLabel()[0].GetValue() == kind ||
+				family.GetName() == "proffer_slice_restores_total" && kind == "ResourceSlice"
+			if of {
 				return int(m.GetCounter().GetValue())
 			}
 		}
