@@ -5,6 +5,7 @@ import (
 	"errors"
 	"testing"
 
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -23,6 +24,14 @@ func TestAConsumerGetsWhatThePolicyOffers(t *testing.T) {
 	t.Run("a request in full, and defaults for the rest", func(t *testing.T) {
 		s := newSlice(t, rome, "whole", "gold", amounts{"cpu": "4", "memory": "8Gi"})
 		s.awaitGrant(t, granted("standard", amounts{"cpu": "4", "memory": "8Gi", "pods": "10"}))
+	})
+	t.Run("no request, and Liqo's defaults within the offer", func(t *testing.T) {
+		newPolicy(t, "roomy", `{class: bronze, offer: {fixed: {cpu: "8", memory: 16Gi, pods: "200", ephemeral-storage: 30Gi}}}`)
+		s := newSlice(t, rome, "empty", "bronze", amounts{})
+		s.awaitGrant(t, answer{
+			Status: authv1beta1.ResourceSliceConditionAccepted, Reason: "ProfferGranted", Message: "granted the defaults of policy roomy",
+			Granted: amounts{"cpu": "4", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi"},
+		})
 	})
 	t.Run("a request capped at the pool", func(t *testing.T) {
 		s := newSlice(t, rome, "capped", "gold", amounts{"cpu": "12", "memory": "8Gi", "pods": "5"})
