@@ -318,6 +318,7 @@ func TestAConnectionThatFallsSilentIsFoundWithinAMinuteAndReplaced(t *testing.T)
 	m, of := startManager(t), capacity.Monitor{Address: address, Timeout: time.Second}
 	m.Follow(map[capacity.Monitor][]string{of: {"rome"}})
 	awaitAnswer(t, m, of, "rome", capacity.Amounts{"cpu": 2000})
+	test.Eventually(t, func() string { return strings.Join(m.Answers(of).Awaited, " ") })
 	frozen.Store(true)
 	cut := time.Now()
 	awaitProblem(t, m, of, "no answer within 1s")
