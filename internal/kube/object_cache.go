@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/utils/lru"
 )
 
 // ObjectCache is a Handler that keeps what parse reads from each object of a kind, by the object's
@@ -18,7 +19,12 @@ type ObjectCache[T any] struct {
 	byKey map[string]cached[T]
 	// snapshot has the values that All returned, nil once byKey has changed.
 	snapshot map[string]T
+	// removed has the UIDs of the latest objects that the watch found gone: a write may return later.
+	removed *lru.Cache
 }
+
+// rememberedRemovals bounds the UIDs that a cache remembers.
+const rememberedRemovals = 1024
 
 type cached[T any] struct {
 	uid     types.UID
@@ -30,7 +36,7 @@ type cached[T any] struct {
 
 // NewObjectCache returns an empty ObjectCache.
 func NewObjectCache[T any](parse func(*unstructured.Unstructured) T) *ObjectCache[T] {
-	return &ObjectCache[T]{parse: parse, byKey: map[string]cached[T]{}}
+	return &ObjectCache[T]{parse: parse, byKey: map[string]cached[T]{}, removed: lru.New(rememberedRemovals)}
 }
 
 // Set implements Handler.
@@ -52,6 +58,9 @@ func (c *ObjectCache[T]) Put(key string, uid types.UID, version string, value T)
 func (c *ObjectCache[T]) put(key string, now cached[T]) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if _, gone := c.removed.Get(now.uid); gone && !now.watched {
+		return false
+	}
 	was, known := c.byKey[key]
 	// The watch is in order by itself, also after the API server has gone back to an older state.
 	if known && was.uid == now.uid && (!was.watched || !now.watched) && !newer(now.version, was.version) {
@@ -68,7 +77,10 @@ func (c *ObjectCache[T]) put(key string, now cached[T]) bool {
 }
 
 // Remove implements Handler.
-func (c *ObjectCache[T]) Remove(u *unstructured.Unstructured) bool { return c.Drop(Key(u), u.GetUID()) }
+func (c *ObjectCache[T]) Remove(u *unstructured.Unstructured) bool {
+	c.removed.Add(u.GetUID(), nil)
+	return c.Drop(Key(u), u.GetUID())
+}
 
 // Drop forgets an object unless another one has its key, and reports whether it was known.
 func (c *ObjectCache[T]) Drop(key string, uid types.UID) bool {

@@ -393,12 +393,13 @@ func (p *plan) wrote(j *job, after *observed, now time.Time) (left time.Duration
 	return max(0, p.due(o, now).Sub(now))
 }
 
-// failed returns how long the object has to wait before the next attempt: twice as long after each.
-func (p *plan) failed(i id, now time.Time) (left time.Duration) {
+// failed returns how long the object has to wait before the next attempt: twice as long after each, up to
+// atMost.
+func (p *plan) failed(i id, now time.Time, atMost time.Duration) (left time.Duration) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	o := p.object(i)
-	left = min(retryAtMost, retryAfter<<min(o.failures, 10))
+	left = min(atMost, retryAfter<<min(o.failures, 10))
 	o.writing, o.retry = false, now.Add(left)
 	o.failures++
 	return left

@@ -195,7 +195,7 @@ func (w *writing) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case j == nil:
 		return reconcile.Result{RequeueAfter: left}, nil
 	case !w.holding():
-		return reconcile.Result{RequeueAfter: w.plan.failed(i, time.Now())}, nil
+		return reconcile.Result{RequeueAfter: w.plan.failed(i, time.Now(), retryAtMost)}, nil
 	}
 	api, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
@@ -207,11 +207,11 @@ func (w *writing) Reconcile(ctx context.Context, request reconcile.Request) (rec
 	case ctx.Err() != nil:
 		return reconcile.Result{}, nil
 	}
-	left = w.plan.failed(i, time.Now())
 	if kube.Stale(err) {
 		w.reread(ctx, i)
-		return reconcile.Result{RequeueAfter: left}, nil
+		return reconcile.Result{RequeueAfter: w.plan.failed(i, time.Now(), restore.MaxDelay)}, nil
 	}
+	w.plan.failed(i, time.Now(), retryAtMost)
 	return reconcile.Result{}, fmt.Errorf("writing the %s: %w", i.kind, err)
 }
 
