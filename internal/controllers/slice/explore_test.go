@@ -37,6 +37,8 @@ type scene struct {
 	// acting is how many of the consumers do anything. The others only ask for what they ask for.
 	acting int
 	events [numEvents]int
+	// With unbound, pods wait for a node.
+	unbound bool
 	// late is the record of an amount for the last consumer, whose write by an earlier leader is under way.
 	late int64
 	// With slow, the leader learns late of slices and records. With split, others act between the
@@ -94,6 +96,27 @@ var scenes = map[string]scene{
 	"a slice created again, too large for an answer": {
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{deletes: 1, creates: 1, bloats: 1, waits: 1, runs: 1}, depth: 8,
+	},
+	// Pods that wait for a node count in every class that their slice holds something in.
+	"moves that leave pods, which wait": {
+		elsewhere: []string{holding.LiqoClass}, unbound: true,
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{moves: 2, ends: 1, terms: 1}, depth: 9,
+	},
+	// A pod that starts between the decision to take something back and its write counts: the Quota has not
+	// followed yet.
+	"requests that fall while pods start, and wait": {
+		capacity: 2, unbound: true, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{asks: 1, runs: 1, ends: 1, waits: 1, follows: 3}, depth: 8,
+	},
+	"deletions that leave pods, which wait": {
+		capacity: 2, unbound: true, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{deletes: 1, creates: 1, waits: 2, runs: 1, ends: 1, follows: 3}, depth: 8,
+	},
+	// A slice that is deleted after its tenant was drained, as Liqo does, takes back nothing from others.
+	"a drain that deletes": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{deletes: 1, waits: 1, drains: 1, ends: 1}, depth: 9,
 	},
 	// What a Quota still allows is not given to others.
 	"a Quota that follows late": {
@@ -295,6 +318,7 @@ func TestNoHistoryGrantsTwiceWhatPodsMayUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s.process = newProcess(t)
 		for seed := range uint64(walks) {
+			s.unbound = seed%2 > 0
 			if fault := walk(&s, seed); fault != "" {
 				t.Fatalf("seed %d: %s", seed, fault)
 			}

@@ -250,6 +250,9 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 	if w.shrunk {
 		key[6] = 1
 	}
+	if w.unbound {
+		key[7] = 1
+	}
 	if known := p.terms[key]; known != nil {
 		return known
 	}
@@ -263,8 +266,12 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 		})
 		for owner, consumer := range consumers {
 			if amount := w.pods[owner][pool]; amount > 0 {
+				node := class
+				if w.unbound {
+					node = ""
+				}
 				ledger.SetPod(capacity.Pod{
-					Key: consumer + class, Node: class, Consumer: consumer, Creator: liqo.SliceCreator("s", consumer),
+					Key: consumer + class, Node: node, Consumer: consumer, Creator: liqo.SliceCreator("s", consumer),
 					Requests: capacity.Amounts{thing: amount},
 				})
 			}

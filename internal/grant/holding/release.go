@@ -38,7 +38,7 @@ func (d *Decision) release(i int) {
 		} else {
 			v.Want.Earlier = v.Want.Earlier.Add(share)
 		}
-		d.pin(i, d.bequeath(next, rest, used), nil)
+		d.pin(i, d.bequeath(next, rest, used), rest.Less(used).Amounts)
 	}
 }
 
