@@ -239,6 +239,7 @@ var misplacements = map[string]struct {
 		s.Resources = &corev1.ResourceRequirements{Requests: corev1.ResourceList{"cpu": resource.MustParse("64")}}
 	}), "spec.pod.resources is not counted in Liqo's Quota: leave it out, and write the resources of each container", false},
 	"empty resources of the pod": {inSpec(func(s *corev1.PodSpec) { s.Resources = &corev1.ResourceRequirements{} }), "spec.pod.resources is not counted", false},
+	"an overhead":                {inSpec(func(s *corev1.PodSpec) { s.Overhead = corev1.ResourceList{"cpu": resource.MustParse("64")} }), "spec.pod.overhead is not counted in Liqo's Quota: leave it out", false},
 	"a limit without a request":  {request("memory=1Gi", "cpu=100 memory=1Gi"), "a limit without a request is not counted in Liqo's Quota: write a request for each limit of c", false},
 	"only limits":                {request("", "nvidia.com/gpu=8"), "write a request for each limit of c", false},
 	"a limit of an init container": {inSpec(func(s *corev1.PodSpec) {

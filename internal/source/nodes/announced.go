@@ -1,11 +1,15 @@
 package nodes
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"iter"
+	"math"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -17,6 +21,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=offloading.liqo.io,resources=shadowpods,verbs=list;watch
@@ -137,11 +142,13 @@ func madeFrom(p *corev1.Pod) string {
 }
 
 // setDefaultRequests sets what the API server adds to a Pod: a limit stands for a missing request, see
-// SetDefaults_Pod of k8s.io/kubernetes/pkg/apis/core/v1.
+// SetDefaults_Pod of k8s.io/kubernetes/pkg/apis/core/v1. A limit of the whole pod counts besides what containers
+// request, unless they request the same resource.
 func setDefaultRequests(spec *corev1.PodSpec) {
-	setDefaults := func(r *corev1.ResourceRequirements) {
+	named := map[corev1.ResourceName]bool{}
+	add := func(r *corev1.ResourceRequirements) {
 		for name, limit := range r.Limits {
-			if _, found := r.Requests[name]; !found {
+			if _, found := r.Requests[name]; !found && !named[name] {
 				if r.Requests == nil {
 					r.Requests = corev1.ResourceList{}
 				}
@@ -149,12 +156,22 @@ func setDefaultRequests(spec *corev1.PodSpec) {
 			}
 		}
 	}
-	for i := range spec.Containers {
-		setDefaults(&spec.Containers[i].Resources)
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			add(&containers[i].Resources)
+		}
 	}
-	for i := range spec.InitContainers {
-		setDefaults(&spec.InitContainers[i].Resources)
+	if spec.Resources == nil {
+		return
 	}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			for name := range containers[i].Resources.Requests {
+				named[name] = true
+			}
+		}
+	}
+	add(spec.Resources)
 }
 
 // Unmarshal implements decodedObject. The API server sends no custom resource as protobuf.
@@ -162,24 +179,84 @@ func (*shadowPod) Unmarshal([]byte) error {
 	return fmt.Errorf("%s has no protobuf", shadowPodKind.Kind)
 }
 
-// UnmarshalJSON reads what Liqo reads, by the same rules. What Liqo cannot read becomes no Pod, and fails no
-// list: its consumer wrote it.
+// UnmarshalJSON reads the fields that count, by the rules by which Liqo reads a ShadowPod. What has another shape
+// Liqo cannot read: it becomes no Pod, and fails no list, because its consumer wrote it.
 func (p *shadowPod) UnmarshalJSON(data []byte) error {
-	var full struct {
+	var from struct {
 		Metadata metav1.ObjectMeta `json:"metadata"`
 		Spec     struct {
-			Pod corev1.PodSpec `json:"pod"`
+			Pod struct {
+				Containers     []strangersContainer `json:"containers"`
+				InitContainers []strangersContainer `json:"initContainers"`
+				Overhead       strangersList        `json:"overhead"`
+				Resources      *strangersResources  `json:"resources"`
+			} `json:"pod"`
 		} `json:"spec"`
 		Status struct {
 			Phase corev1.PodPhase `json:"phase"`
 		} `json:"status"`
 	}
-	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &full); err != nil {
-		full.Status.Phase = corev1.PodFailed
+	if err := kjson.UnmarshalCaseSensitivePreserveInts(data, &from); err != nil {
+		from.Status.Phase = corev1.PodFailed
 	}
-	return p.take(&corev1.Pod{
-		ObjectMeta: full.Metadata, Spec: full.Spec.Pod, Status: corev1.PodStatus{Phase: full.Status.Phase},
-	})
+	full := &corev1.Pod{ObjectMeta: from.Metadata, Status: corev1.PodStatus{Phase: from.Status.Phase}}
+	full.Spec.Overhead = corev1.ResourceList(from.Spec.Pod.Overhead)
+	full.Spec.Containers = containersOf(from.Spec.Pod.Containers)
+	full.Spec.InitContainers = containersOf(from.Spec.Pod.InitContainers)
+	if r := from.Spec.Pod.Resources; r != nil {
+		full.Spec.Resources = new(r.requirements())
+	}
+	return p.take(full)
+}
+
+// strangersContainer has the fields of a container that requests depend on.
+type strangersContainer struct {
+	Name          string                         `json:"name"`
+	RestartPolicy *corev1.ContainerRestartPolicy `json:"restartPolicy"`
+	Resources     strangersResources             `json:"resources"`
+}
+
+func containersOf(all []strangersContainer) []corev1.Container {
+	out := make([]corev1.Container, len(all))
+	for i, c := range all {
+		out[i] = corev1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Resources: c.Resources.requirements()}
+	}
+	return out
+}
+
+type strangersResources struct {
+	Requests strangersList `json:"requests"`
+	Limits   strangersList `json:"limits"`
+}
+
+func (r strangersResources) requirements() corev1.ResourceRequirements {
+	return corev1.ResourceRequirements{Requests: corev1.ResourceList(r.Requests), Limits: corev1.ResourceList(r.Limits)}
+}
+
+// strangersList is a list of amounts that a consumer wrote.
+type strangersList corev1.ResourceList
+
+// maxName bounds a resource name, in bytes. A Pod with a longer one is refused.
+const maxName = 317
+
+// UnmarshalJSON reads no amount that takes long to compare with others: one that is not of a bearable size counts
+// as the largest.
+func (l *strangersList) UnmarshalJSON(data []byte) error {
+	var texts map[string]json.RawMessage
+	if err := json.Unmarshal(data, &texts); err != nil {
+		return err
+	}
+	*l = make(strangersList, len(texts))
+	for name, text := range texts {
+		q, ok := quantity.Parse(string(bytes.Trim(text, `"`)))
+		if !ok {
+			q = *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
+		}
+		if len(name) <= maxName {
+			(*l)[corev1.ResourceName(name)] = q
+		}
+	}
+	return nil
 }
 
 // DeepCopyObject implements runtime.Object. The copy shares everything: nothing in it ever changes.

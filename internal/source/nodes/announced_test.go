@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -56,8 +57,23 @@ func TestAShadowPodIsReadAsLiqoReadsIt(t *testing.T) {
 			spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"3"}}}],"Containers":[],"CONTAINERS":[{"name":"b"}]}`,
 			want: requesting(capacity.Amounts{"cpu": 3000}),
 		},
-		"ended":            {spec: `{"containers":[]}`, status: `,"status":{"phase":"Succeeded"}`, ended: true},
-		"no Pod for Liqo":  {spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"1e1.5"}}}]}`, ended: true},
+		"a limit of the whole pod": {
+			spec: `{"containers":[{"name":"a","resources":{"requests":{"memory":"1"}}}],"resources":{"limits":{"cpu":"3","memory":"9"}}}`,
+			want: requesting(capacity.Amounts{"cpu": 3000, "memory": 1}),
+		},
+		"an amount that takes long to compare": {
+			spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}],"overhead":{"cpu":"1e999999999","memory":"1e-999999999"}}`,
+			want: requesting(capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64}),
+		},
+		"a name of any length": {
+			spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"1","` + strings.Repeat("x", 1000) + `":"1"}}}]}`,
+			want: requesting(capacity.Amounts{"cpu": 1000}),
+		},
+		"ended": {spec: `{"containers":[]}`, status: `,"status":{"phase":"Succeeded"}`, ended: true},
+		"no quantity": {
+			spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"1e1.5"}}}]}`,
+			want: requesting(capacity.Amounts{"cpu": math.MaxInt64}),
+		},
 		"of a wrong shape": {spec: `{"containers":"none"}`, ended: true},
 	} {
 		t.Run(name, func(t *testing.T) {
