@@ -4,6 +4,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
 )
@@ -17,11 +18,25 @@ func parseQuota(u *unstructured.Unstructured) capacity.Amounts {
 	resources, _, _ := unstructured.NestedMap(u.Object, quotaPath...)
 	amounts := make(capacity.Amounts, len(resources))
 	for name, value := range resources {
-		if q, ok := parseQuantity(value); ok {
+		if q, ok := parseQuantity(value); ok && len(name) <= maxName {
 			amounts[name] = quantity.AmountOf(name, q, quantity.Down)
 		}
 	}
-	return amounts
+	return amounts.Bounded(maxAnswered, nil)
+}
+
+// stripQuota keeps what parseQuota reads: a consumer that forges an answer has Liqo write a Quota of its size.
+func stripQuota(obj any) (any, error) {
+	kept, err := kube.KeepFields(quotaPath)(obj)
+	u, ok := kept.(*unstructured.Unstructured)
+	if err != nil || !ok {
+		return kept, err
+	}
+	bounded := map[string]any{}
+	for name, amount := range parseQuota(u) {
+		bounded[name] = capacity.Canonical(name, amount)
+	}
+	return kept, unstructured.SetNestedMap(u.Object, bounded, quotaPath...)
 }
 
 // quotaKey returns the namespace and name of the Quota of a slice.

@@ -57,7 +57,9 @@ func NewDecider(api *Clients, nodeGrace time.Duration, wake, later func(), log l
 	// distinguishes its own.
 	watch(kube.Kind{GroupVersionResource: liqo.ResourceSlices, Source: api.sliceStream()},
 		newSliceHandler(d.cache, wake, later))
-	watch(kube.Kind{GroupVersionResource: liqo.Quotas, Strip: kube.KeepFields(quotaPath)}, d.quotas)
+	// A consumer that forges answers sets the pace of its Quotas.
+	quotas := kube.Kind{GroupVersionResource: liqo.Quotas, Strip: stripQuota}
+	d.watches = append(d.watches, kube.NewCRDInformer(api, quotas, later, log, d.quotas))
 	watch(kube.Kind{
 		GroupVersionResource: namespaceResource, Builtin: true, Selector: liqo.TenantNamespaceLabel, Strip: keepOwner,
 	}, d.gates.owners)

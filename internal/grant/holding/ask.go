@@ -63,7 +63,7 @@ func (d *Decision) leaveToOthers(i int) {
 func (d *Decision) keepUnwritable(i int, held protocol.Share) {
 	c, v := d.Slices[i], &d.Verdicts[i]
 	v.Mode = Unwritable
-	v.Want.Share, v.Want.Stands = d.used(c, d.Consumers[i], held).With(c.MayStand(held)), true
+	v.Want.Share, v.Want.Stands = d.used(c, d.Consumers[i], held).With(c.MayStand(held)).With(d.allowed(i, held)), true
 	d.pin(i, v.Want.Share, nil)
 	d.keepEarlier(i, c.Holds.Without(c.Class))
 }
@@ -98,7 +98,7 @@ func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 		v.Want.Earlier = v.Want.Earlier.Add(from)
 	}
 	if c.Released {
-		d.pin(i, d.used(c, d.Consumers[i], b.had), nil)
+		d.pin(i, d.used(c, d.Consumers[i], b.had).With(d.allowed(i, b.had)), nil)
 		b.had, b.used = protocol.Share{Class: b.had.Class}, protocol.Share{Class: c.Class}
 	}
 	b.has = c.Standing(b.had)
@@ -194,7 +194,7 @@ func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, po
 		}
 		used := d.usedBeyond(c, d.Consumers[i], share, beyond)
 		d.pin(i, share, share.Less(used).Amounts)
-		if settled && !d.exceeds(i, c) {
+		if settled && !d.exceeds(i, c, share) {
 			share = used
 		}
 		want.Earlier = want.Earlier.Add(share)
@@ -207,14 +207,14 @@ func (d *Decision) allowed(i int, share protocol.Share) protocol.Share {
 	return share.Least(d.quota(i))
 }
 
-// exceeds reports whether the Quota of a slice allows more than the answer to a slice of its name. A Quota has no
-// class.
-func (d *Decision) exceeds(i int, c *Slice) bool {
+// exceeds reports whether the Quota of a slice allows more of a share than the answer to a slice of its name. A
+// Quota has no class.
+func (d *Decision) exceeds(i int, c *Slice, share protocol.Share) bool {
 	standing := c.Standing(c.Holds.In(c.Class)).Amounts
 	if c.Answer.Accepted && !c.Answer.Own {
 		standing = c.Answer.Amounts
 	}
-	for name, amount := range d.quota(i) {
+	for name, amount := range d.allowed(i, share).Amounts {
 		if amount > standing[name] {
 			return true
 		}
