@@ -14,6 +14,8 @@ type Excess struct {
 	// Slice is the name of the slice, and User the name under which its pods are sent.
 	Slice, User string
 	Amounts     capacity.Amounts
+	// OfGrant is set if one of the resources was granted. This cluster may add others to pods.
+	OfGrant bool
 }
 
 // Excesses returns the slices whose pods request more than was granted, sorted by consumer and name.
@@ -38,7 +40,7 @@ func (s *Snapshot) Excesses() []Excess {
 		if !known {
 			i = len(granted)
 			at[of] = i
-			granted = append(granted, Excess{d.Consumer, d.Policy(), d.Class, d.Name, d.User, capacity.Amounts{}})
+			granted = append(granted, Excess{d.Consumer, d.Policy(), d.Class, d.Name, d.User, capacity.Amounts{}, false})
 		}
 		for name, amount := range after {
 			granted[i].Amounts[name] = capacity.Sum(granted[i].Amounts[name], amount)
@@ -47,7 +49,11 @@ func (s *Snapshot) Excesses() []Excess {
 	var all []Excess
 	for of, i := range at {
 		e := granted[i]
-		if e.Amounts = Beyond(e.Amounts, s.usedBy(of.consumer, of.creator)); len(e.Amounts) > 0 {
+		beyond := Beyond(e.Amounts, s.usedBy(of.consumer, of.creator))
+		for name := range beyond {
+			e.OfGrant = e.OfGrant || e.Amounts[name] > 0
+		}
+		if e.Amounts = beyond; len(beyond) > 0 {
 			all = append(all, e)
 		}
 	}

@@ -47,15 +47,15 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 		"without pods": {nil, []capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 4000})}, nil},
 		"more": {
 			decided{slice("rome", "s", "gold", four)}, []capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 6000, "memory": 1})},
-			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"cpu": 2000}}},
+			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"cpu": 2000}, true}},
 		},
 		"what is not granted": {
 			decided{slice("rome", "s", "gold", four)}, []capacity.Pod{pod("rome", "s", capacity.Amounts{"gpu": 1})},
-			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"gpu": 1}}},
+			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"gpu": 1}, false}},
 		},
 		"more pods than granted": {
 			decided{slice("rome", "s", "gold", capacity.Amounts{"cpu": 4000, "pods": 0})}, []capacity.Pod{pod("rome", "s", nil)},
-			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"pods": 1}}},
+			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"pods": 1}, false}},
 		},
 		"within an earlier class": {
 			decided{slice("rome", "s", "gold", four), slice("rome", "s", "silver", four)},
@@ -64,7 +64,7 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 		"of another slice and consumer": {
 			decided{slice("rome", "s", "gold", four), slice("oslo", "s", "gold", four)},
 			[]capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 5000}), pod("oslo", "s", capacity.Amounts{"cpu": 5001}), pod("oslo", "t", capacity.Amounts{"cpu": 9000})},
-			[]Excess{{"oslo", "", "gold", "s", "s@oslo", capacity.Amounts{"cpu": 1001}}, {"rome", "", "gold", "s", "s@rome", capacity.Amounts{"cpu": 1000}}},
+			[]Excess{{"oslo", "", "gold", "s", "s@oslo", capacity.Amounts{"cpu": 1001}, true}, {"rome", "", "gold", "s", "s@rome", capacity.Amounts{"cpu": 1000}, true}},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -30,11 +30,11 @@ type sender struct{ consumer, user string }
 // which their mark goes.
 type marks map[sender]time.Time
 
-// refresh marks the senders in excess, and forgets the ones whose time has come. It returns the time until
-// the next one goes, 0 if none is left.
+// refresh marks the senders in excess of what they were granted something of, and forgets the ones whose
+// time has come. It returns the time until the next one goes, 0 if none is left.
 func (m marks) refresh(excesses []table.Excess, now time.Time) (next time.Duration) {
 	for _, e := range excesses {
-		if e.User != "" {
+		if e.User != "" && e.OfGrant {
 			m[sender{e.Consumer, e.User}] = now.Truncate(holdPeriod).Add(2 * holdPeriod)
 		}
 	}

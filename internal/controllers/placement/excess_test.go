@@ -15,7 +15,7 @@ import (
 
 func exceeding(consumer string, users ...string) (all []table.Excess) {
 	for _, user := range users {
-		all = append(all, table.Excess{Consumer: consumer, User: user})
+		all = append(all, table.Excess{Consumer: consumer, User: user, OfGrant: true})
 	}
 	return all
 }
