@@ -91,7 +91,7 @@ func (o *resourceNames) retired(
 			return !slices.Contains(known[class], name) && !slices.Contains(w.Dropped, name)
 		}
 		switch {
-		case slices.Contains(unwritten, class), listed && !has(known, class): // There is no other offer.
+		case slices.Contains(unwritten, class), listed && !w.Served && !has(known, class): // There is no other offer.
 		case slices.ContainsFunc(o.byClass[class], lost):
 			past = append(past, offer.PreviousOffers{Class: class, Names: o.byClass[class]})
 		}

@@ -158,6 +158,12 @@ func TestAClassIsRetiredIfNoStatusHasOneOfItsNames(t *testing.T) {
 			t.Errorf("%s (-want +got):\n%s", tc.name, diff)
 		}
 	}
+	// A policy of the class was deleted while no operator ran.
+	left := withdrawals{"gold": {Served: true, Dropped: []string{"memory"}}}
+	if past := o.retired([]offer.PreviousOffers{status("", "cpu", "gpu", "memory"), status("silver", "cpu", "memory")}, nil, left); len(past) != 1 ||
+		past[0].Class != "gold" {
+		t.Errorf("a class that was served and has no policy is not retired: %+v", past)
+	}
 	if len(o.byClass) != 3 || len(slices.Collect(maps.Keys(o.byClass))) != 3 {
 		t.Error("retired changed the record")
 	}

@@ -234,6 +234,7 @@ func (r *Record) wanted() wanted {
 			}
 		}
 		if listed || len(of.Dropped) > 0 && !has(w.owed, class) {
+			of.Served = true
 			w.withdrawn[class] = of
 		}
 	}

@@ -35,6 +35,8 @@ type withdrawal struct {
 	// Held maps other consumers to their amounts, which reclaim keeps for their pods, or which are 0 of other
 	// names: cpu in milli, all else in whole units.
 	Held map[string]capacity.Amounts `json:"held,omitempty"`
+	// Served is set if a policy serves the class. If none does at the next start, it was deleted meanwhile.
+	Served bool `json:"served,omitempty"`
 	// Dropped are the names, sorted, that no policy of a class has offered, of those that are left. All who read
 	// a 0 of them are listed.
 	Dropped []string `json:"dropped,omitempty"`
