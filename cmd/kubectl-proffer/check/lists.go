@@ -145,7 +145,8 @@ func (s *stage) usersOn(listed map[string]string) (all []identity) {
 	tenants := s.tenants()
 	for _, user := range slices.Sorted(maps.Keys(listed)) {
 		for consumer := range tenants {
-			if !strings.HasPrefix(user, "!") && strings.HasSuffix(user, liqo.SliceUser("", consumer)) {
+			isMark := strings.HasPrefix(user, "!") || strings.HasPrefix(user, "_")
+			if !isMark && strings.HasSuffix(user, liqo.SliceUser("", consumer)) {
 				all = append(all, identity{user, consumer})
 			}
 		}
