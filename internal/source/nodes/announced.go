@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"iter"
 	"math"
 
 	"github.com/go-logr/logr"
@@ -68,27 +67,8 @@ func (a announced) kind(config *rest.Config, d *decoder, log logr.Logger) (kube.
 }
 
 func (a announced) store() *store[*shadowPod] {
-	return &store[*shadowPod]{
-		name: liqo.ShadowPods.Resource,
-		set: func(p *shadowPod) bool {
-			if !p.counts {
-				return a.ledger.DeleteAnnounced(p.Key)
-			}
-			return a.ledger.SetAnnounced(p.Pod)
-		},
-		remove: func(p *shadowPod) bool { return a.ledger.DeleteAnnounced(p.Key) },
-		replace: func(all iter.Seq[*shadowPod]) bool {
-			return a.ledger.ReplaceAnnounced(func(yield func(capacity.Pod) bool) {
-				for p := range all {
-					if p.counts && !yield(p.Pod) {
-						return
-					}
-				}
-			})
-		},
-		changed: a.wake,
-		synced:  make(chan struct{}),
-	}
+	l := a.ledger
+	return newPodStore[*shadowPod](liqo.ShadowPods.Resource, l.SetAnnounced, l.DeleteAnnounced, l.ReplaceAnnounced, a.wake)
 }
 
 // Set implements kube.Handler. It does nothing: the store has the objects.
@@ -100,29 +80,11 @@ func (announced) Remove(*unstructured.Unstructured) bool { return false }
 // RemoveAll implements kube.Handler.
 func (a announced) RemoveAll() { a.ledger.ReplaceAnnounced(func(func(capacity.Pod) bool) {}) }
 
-// shadowPod is decoded from the ShadowPod that the API server sends.
-type shadowPod struct {
-	version
-	capacity.Pod
-	// counts is set unless the pod has ended.
-	counts bool
-	by     *decoder
-}
-
-// take reads a ShadowPod as the Pod that Liqo makes of it, see
+// shadowPod is decoded from the ShadowPod that the API server sends, as the pod that Liqo makes of it, see
 // github.com/liqotech/liqo/pkg/liqo-controller-manager/offloading/shadowpod-controller. Requests that
 // admission adds count from the moment that the Pod exists: defaults of a LimitRange, the overhead of a
 // RuntimeClass.
-func (p *shadowPod) take(full *corev1.Pod) (err error) {
-	p.version = version{full.ResourceVersion}
-	p.Pod, p.counts = placeOf(full)
-	p.Key = announcedKey(full.UID, full.Namespace, full.Name)
-	if p.counts {
-		setDefaultRequests(&full.Spec)
-		p.Requests, err = p.by.requestsOf(full)
-	}
-	return err
-}
+type shadowPod struct{ pod }
 
 // announcedKey returns the key of the pod that a ShadowPod is to become. Its Pod has the same namespace and name,
 // so no other can stand for it, whatever owner it claims to have.
@@ -145,33 +107,31 @@ func madeFrom(p *corev1.Pod) string {
 // SetDefaults_Pod of k8s.io/kubernetes/pkg/apis/core/v1. A limit of the whole pod counts besides what containers
 // request, unless they request the same resource.
 func setDefaultRequests(spec *corev1.PodSpec) {
-	named := map[corev1.ResourceName]bool{}
-	add := func(r *corev1.ResourceRequirements) {
-		for name, limit := range r.Limits {
-			if _, found := r.Requests[name]; !found && !named[name] {
-				if r.Requests == nil {
-					r.Requests = corev1.ResourceList{}
-				}
-				r.Requests[name] = limit
+	requested := map[corev1.ResourceName]bool{}
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			requestLimits(r, nil)
+			for name := range r.Requests {
+				requested[name] = true
 			}
 		}
 	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			add(&containers[i].Resources)
-		}
+	if spec.Resources != nil {
+		requestLimits(spec.Resources, requested)
 	}
-	if spec.Resources == nil {
-		return
-	}
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			for name := range containers[i].Resources.Requests {
-				named[name] = true
+}
+
+// requestLimits makes limits without a request requests, but for those in except.
+func requestLimits(r *corev1.ResourceRequirements, except map[corev1.ResourceName]bool) {
+	for name, limit := range r.Limits {
+		if _, found := r.Requests[name]; !found && !except[name] {
+			if r.Requests == nil {
+				r.Requests = corev1.ResourceList{}
 			}
+			r.Requests[name] = limit
 		}
 	}
-	add(spec.Resources)
 }
 
 // Unmarshal implements decodedObject. The API server sends no custom resource as protobuf.
@@ -206,7 +166,10 @@ func (p *shadowPod) UnmarshalJSON(data []byte) error {
 	if r := from.Spec.Pod.Resources; r != nil {
 		full.Spec.Resources = new(r.requirements())
 	}
-	return p.take(full)
+	setDefaultRequests(&full.Spec)
+	err := p.take(full)
+	p.Key = announcedKey(full.UID, full.Namespace, full.Name)
+	return err
 }
 
 // strangersContainer has the fields of a container that requests depend on.

@@ -31,7 +31,7 @@ func newDecoder(ledger *capacity.Ledger, nodesSeen <-chan struct{}, log logr.Log
 
 func (d *decoder) newPod() *pod             { return &pod{by: d} }
 func (d *decoder) newNode() *node           { return &node{by: d} }
-func (d *decoder) newShadowPod() *shadowPod { return &shadowPod{by: d} }
+func (d *decoder) newShadowPod() *shadowPod { return &shadowPod{pod{by: d}} }
 
 // requests returns the part of a pod's requests that counts. It decodes the fields of the pod that
 // requestsMask kept. The caller must not change the result.

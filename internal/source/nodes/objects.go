@@ -44,6 +44,9 @@ func (p *pod) take(full *corev1.Pod) (err error) {
 	return err
 }
 
+// counted returns the pod, and whether it counts.
+func (p *pod) counted() (capacity.Pod, bool) { return p.Pod, p.counts }
+
 // place takes everything but the requests.
 func (p *pod) place(full *corev1.Pod) {
 	p.Pod, p.counts = placeOf(full)

@@ -88,28 +88,37 @@ func newStores(
 		name: "nodes", set: graceful.set, remove: graceful.remove, replace: graceful.replace,
 		changed: changed, synced: make(chan struct{}),
 	}
-	pods = &store[*pod]{
-		name: "pods",
-		set: func(p *pod) bool {
-			if !p.counts {
-				return ledger.DeletePod(p.Key)
+	return nodes, newPodStore[*pod]("pods", ledger.SetPod, ledger.DeletePod, ledger.ReplacePods, changed)
+}
+
+// newPodStore returns a store that brings the pods that count to a ledger, by these methods of it.
+func newPodStore[P interface{ counted() (capacity.Pod, bool) }](
+	name string, set func(capacity.Pod) bool, remove func(key string) bool, replace func(iter.Seq[capacity.Pod]) bool,
+	changed func(),
+) *store[P] {
+	return &store[P]{
+		name: name, changed: changed, synced: make(chan struct{}),
+		set: func(p P) bool {
+			pod, counts := p.counted()
+			if !counts {
+				return remove(pod.Key)
 			}
-			return ledger.SetPod(p.Pod)
+			return set(pod)
 		},
-		remove:  func(p *pod) bool { return ledger.DeletePod(p.Key) },
-		changed: changed,
-		replace: func(all iter.Seq[*pod]) bool {
-			return ledger.ReplacePods(func(yield func(capacity.Pod) bool) {
+		remove: func(p P) bool {
+			pod, _ := p.counted()
+			return remove(pod.Key)
+		},
+		replace: func(all iter.Seq[P]) bool {
+			return replace(func(yield func(capacity.Pod) bool) {
 				for p := range all {
-					if p.counts && !yield(p.Pod) {
+					if pod, counts := p.counted(); counts && !yield(pod) {
 						return
 					}
 				}
 			})
 		},
-		synced: make(chan struct{}),
 	}
-	return nodes, pods
 }
 
 // NeedLeaderElection is false: every replica evaluates, so every replica must know the objects.
