@@ -36,6 +36,11 @@ func (a *allocation) decide() *deferral {
 		}
 	}
 	for _, s := range a.byAge {
+		if !s.group.evicts { // Of consumers that are evicted, use is ignored until grants are kept.
+			s.countUse()
+		}
+	}
+	for _, s := range a.byAge {
 		if !s.Pinned {
 			s.keepGranted()
 		}
@@ -53,6 +58,7 @@ func (a *allocation) decide() *deferral {
 	a.account.countIgnoredUse()
 	for _, s := range a.byAge {
 		s.countUse()
+		s.countRecorded()
 	}
 	for _, s := range a.byAge {
 		s.raise()

@@ -20,11 +20,11 @@
 //     (keepPinned).
 //  2. Every slice keeps what reclaim does not take back, whatever there is, apart from the next step
 //     (keepFloor).
-//  3. Every slice keeps what it had, within the headroom, and what reclaim does not take back because of
-//     pods on nodes that are not Ready: for these, no older slice is lowered (keepGranted). What is about to
-//     fall counts only after that, so nobody is lowered for it (countFalling).
-//  4. What the pods of a slice use, and what is on record for it, counts even if the slice is granted less
-//     (countUse).
+//  3. What the pods of a slice use counts even if the slice is granted less (countUse). Every slice keeps
+//     what it had, within the headroom, and what reclaim does not take back because of pods on nodes that
+//     are not Ready: for these, no older slice is lowered (keepGranted).
+//  4. What is about to fall, and what is on record beyond a grant, counts only after that, so nobody is
+//     lowered for it (countFalling, countRecorded), nor for what pods of consumers that are evicted use.
 //  5. Requests are raised, within the consumer's limit and the headroom of the pool (raise).
 //  6. A raise waits for the part of it that other slices have not given up yet (deferRaises).
 //

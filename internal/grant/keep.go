@@ -150,14 +150,25 @@ func (s *sliceState) keepMissing(of *account) {
 	}
 }
 
-// countUse counts what the slice's pods use, and what is on record, even if the slice is granted less.
+// countUse counts what the slice's pods use, even if the slice is granted less.
 func (s *sliceState) countUse() {
 	for i := range s.states {
-		l := &s.states[i]
-		before := l.committed()
-		l.counted = max(l.used, s.Recorded[l.Resource])
-		s.charge(l, l.committed()-before)
+		s.states[i].count(s, s.states[i].used)
 	}
+}
+
+// countRecorded counts what is on record, even if the slice is granted less.
+func (s *sliceState) countRecorded() {
+	for i := range s.states {
+		s.states[i].count(s, s.Recorded[s.states[i].Resource])
+	}
+}
+
+// count counts at least an amount for the slice of the line.
+func (l *lineState) count(s *sliceState, amount int64) {
+	before := l.committed()
+	l.counted = max(l.counted, amount)
+	s.charge(l, l.committed()-before)
 }
 
 // headroomFunc returns how much more of a column a consumer can have of its pool.

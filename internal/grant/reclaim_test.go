@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"fmt"
 	"testing"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -82,6 +83,26 @@ func TestTheOrderOfSlicesWhenANodeDiesAndComesBack(t *testing.T) {
 				t.Log(step.what)
 				w.want(t, step.want)
 			}
+		})
+	}
+}
+
+func TestWhatPodsWithoutANodeUseLowersUnusedGrantsWhenThePoolShrinks(t *testing.T) {
+	for reclaim, want := range map[offer.Reclaim]string{
+		offer.Unused: "asksless cpu=1; idle cpu=0",
+		offer.Evict:  "asksless cpu=1; idle cpu=2",
+		offer.Retain: "asksless cpu=1; idle cpu=2",
+	} {
+		t.Run(fmt.Sprint(reclaim), func(t *testing.T) {
+			asksLess := having("asksless", "rome", 1, 1)
+			asksLess.Used = cpu(6)
+			w := newWorld(gold(func(p *offer.Policy) { p.Reclaim = reclaim })).node("n", "a", cpu(8)).
+				slice(asksLess).slice(having("idle", "oslo", 2, 2))
+			w.settle(t)
+			w.want(t, "asksless cpu=1; idle cpu=2")
+			w.node("n", "a", cpu(6))
+			w.settle(t)
+			w.want(t, want)
 		})
 	}
 }
