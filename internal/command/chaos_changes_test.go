@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 
 	"proffer.dev/proffer/api/v1alpha1"
 )
@@ -80,24 +82,31 @@ func (p *provider) cordonHost(name string, cordoned bool) {
 func (p *provider) addLoad(l load) {
 	p.made++
 	name := fmt.Sprintf("pod-%d", p.made)
+	// Of every other pod that waits there is only the ShadowPod: Liqo has accepted it.
+	l.announced = l.waits && p.made%2 > 0
 	p.change(func() { p.loads[name] = l }, func(ctx context.Context) error {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
-		pod.Spec = corev1.PodSpec{
-			NodeName: l.node,
-			Containers: []corev1.Container{
-				{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: l.requests.list()}},
-			},
+		pod := podOf(name, l)
+		if !l.waits {
+			pod.Spec.NodeName = l.node
 		}
-		if l.waits {
-			pod.Spec.NodeName = ""
-		}
-		if l.consumer != "" {
-			pod.Labels = map[string]string{
-				"offloading.liqo.io/origin": l.consumer, "liqo.io/creator-user": creatorOf(l.consumer, l.slice),
-			}
+		if l.announced {
+			return p.api.Create(ctx, shadowOf(p.t, pod))
 		}
 		return p.api.Create(ctx, pod)
 	})
+}
+
+func podOf(name string, l load) *corev1.Pod {
+	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+	pod.Spec.Containers = []corev1.Container{
+		{Name: "main", Image: "image", Resources: corev1.ResourceRequirements{Requests: l.requests.list()}},
+	}
+	if l.consumer != "" {
+		pod.Labels = map[string]string{
+			"offloading.liqo.io/origin": l.consumer, "liqo.io/creator-user": creatorOf(l.consumer, l.slice),
+		}
+	}
+	return pod
 }
 
 // bindLoads binds the pods that have waited for long enough. Those whose node is gone wait on.
@@ -109,7 +118,10 @@ func (p *provider) bindLoads() {
 		l.waits = false
 		p.bound++
 		p.change(func() { p.loads[name] = l }, func(ctx context.Context) error {
-			pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+			pod := podOf(name, l)
+			if l.announced {
+				return p.makeOfShadow(ctx, pod, l.node)
+			}
 			return p.api.SubResource("binding").Create(ctx, pod, &corev1.Binding{
 				Target: corev1.ObjectReference{Kind: "Node", Name: l.node},
 			})
@@ -117,9 +129,26 @@ func (p *provider) bindLoads() {
 	}
 }
 
+// makeOfShadow creates the pod of a ShadowPod on a node.
+func (p *provider) makeOfShadow(ctx context.Context, pod *corev1.Pod, node string) error {
+	p.unannounced++
+	shadow := shadowOf(p.t, pod)
+	if err := p.api.Get(ctx, client.ObjectKeyFromObject(pod), shadow); err != nil {
+		return err
+	}
+	pod.Spec.NodeName = node
+	return errors.Join(controllerutil.SetControllerReference(shadow, pod, p.api.Scheme()), p.api.Create(ctx, pod))
+}
+
 func (p *provider) removeLoad(name string) {
+	l := p.loads[name]
 	p.change(func() { delete(p.loads, name) }, func(ctx context.Context) error {
-		pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: metav1.NamespaceDefault}}
+		pod := podOf(name, l)
+		if l.announced {
+			if err := p.api.Delete(ctx, shadowOf(p.t, pod)); err != nil || l.waits {
+				return err
+			}
+		}
 		return p.api.Delete(ctx, pod, client.GracePeriodSeconds(0))
 	})
 }

@@ -75,9 +75,9 @@ type load struct {
 	node, consumer, slice string
 	requests              amounts
 	// waits is set until the pod is bound to its node, after the change number until. Only pods of
-	// consumers wait.
-	waits bool
-	until int
+	// consumers wait. announced is set if Liqo creates the pod only then.
+	waits, announced bool
+	until            int
 }
 
 // share is the policy that the test wrote for the class of the same name.
@@ -100,9 +100,9 @@ type provider struct {
 	adversary bool
 	// changing is held during one change.
 	changing sync.Mutex
-	// made counts nodes and pods, bound the pods that were bound after a wait, changed the calls of
-	// changeAtRandom.
-	made, bound, changed int
+	// made counts nodes and pods, bound the pods that were bound after a wait, unannounced those of them that
+	// were created only then, changed the calls of changeAtRandom.
+	made, bound, unannounced, changed int
 
 	mu     sync.Mutex
 	hosts  map[string]host

@@ -277,13 +277,7 @@ func (m *multitenant) accepted(class, id, slice, cpu string) *corev1.Pod {
 	pod := m.podOn(class, cpu)
 	pod.Spec.NodeName = ""
 	pod.Labels = map[string]string{"offloading.liqo.io/origin": id, "liqo.io/creator-user": creatorOf(id, slice)}
-	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
-	test.Must(m.t, err)
-	shadow := &unstructured.Unstructured{Object: object{"spec": object{"pod": spec}}}
-	shadow.SetGroupVersionKind(liqo.ShadowPods.GroupVersion().WithKind("ShadowPod"))
-	shadow.SetNamespace(pod.Namespace)
-	shadow.SetName(pod.Name)
-	shadow.SetLabels(pod.Labels)
+	shadow := shadowOf(m.t, pod)
 	// The guard of ShadowPods leaves out the users of Kubernetes' own.
 	config := rest.CopyConfig(m.cluster.Config)
 	config.Impersonate = rest.ImpersonationConfig{UserName: "system:liqo", Groups: []string{"system:masters"}}
@@ -292,6 +286,19 @@ func (m *multitenant) accepted(class, id, slice, cpu string) *corev1.Pod {
 	test.Must(m.t, liqo.Create(m.t.Context(), shadow))
 	test.Must(m.t, controllerutil.SetControllerReference(shadow, pod, m.admin.Scheme()))
 	return pod
+}
+
+// shadowOf returns the ShadowPod that Liqo makes a pod from.
+func shadowOf(t *testing.T, pod *corev1.Pod) *unstructured.Unstructured {
+	t.Helper()
+	spec, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
+	test.Must(t, err)
+	shadow := &unstructured.Unstructured{Object: object{"spec": object{"pod": spec}}}
+	shadow.SetGroupVersionKind(liqo.ShadowPods.GroupVersion().WithKind("ShadowPod"))
+	shadow.SetNamespace(pod.Namespace)
+	shadow.SetName(pod.Name)
+	shadow.SetLabels(pod.Labels)
+	return shadow
 }
 
 // bind binds a pod to the node of a class, as the scheduler does. One that is only accepted is created before.
