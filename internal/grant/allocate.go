@@ -23,6 +23,9 @@ func Allocate(terms *offer.AllocationInput, all []Slice) []Answer {
 // written, nil if nothing is taken back.
 func (a *allocation) decide() *deferral {
 	for _, s := range a.byAge {
+		s.claimOwnUse()
+	}
+	for _, s := range a.byAge {
 		if s.Pinned {
 			s.keepPinned()
 		}
@@ -105,7 +108,7 @@ type group struct {
 	withheld capacity.Row
 	// granted sums the amounts that count as granted to the slices so far.
 	granted capacity.Row
-	// unclaimedUse is the use of the consumer's pods, less the part that floors have covered so far. It
+	// unclaimedUse is the use of the consumer's pods, less the part that slices have claimed so far. It
 	// is nil for a consumer without pods. unclaimedAlive is the part of it that is not on nodes that
 	// are not Ready, and alive reports whether any of the pods is.
 	unclaimedUse, unclaimedAlive capacity.Row
@@ -164,6 +167,9 @@ type lineState struct {
 	// used is the use of the slice's pods. counted is that or what is on record, whichever is more, from the
 	// moment it counts, 0 before.
 	used, counted int64
+	// own is the part of used that the pods of the slice alone cover. ownAlive is the part of that without
+	// pods on nodes that are not Ready.
+	own, ownAlive int64
 }
 
 const (

@@ -19,7 +19,7 @@
 //  1. A pinned slice keeps its grant, apart from what is about to fall: its answer cannot be written now
 //     (keepPinned).
 //  2. Every slice keeps what reclaim does not take back, whatever there is, apart from the next step
-//     (keepFloor).
+//     (keepFloor). What its own pods use keeps no other slice of its consumer what that has (claimOwnUse).
 //  3. What the pods of a slice use counts even if the slice is granted less (countUse). Every slice keeps
 //     what it had, within the headroom, and what reclaim does not take back because of pods on nodes that
 //     are not Ready: for these, no older slice is lowered (keepGranted).

@@ -40,6 +40,18 @@ func (s *sliceState) saturated(column int) bool {
 	return s.group.share != nil && slices.ContainsFunc(s.group.share.charged, is) || slices.ContainsFunc(s.alsoCharged, is)
 }
 
+// claimOwnUse claims what the pods of the slice use: they keep no other slice of the consumer what it has.
+func (s *sliceState) claimOwnUse() {
+	if !s.group.hasPods() || s.Pinned {
+		return
+	}
+	for i := range s.states {
+		if l := &s.states[i]; l.used > 0 {
+			l.own, l.ownAlive = s.group.claim(l.column, l.used)
+		}
+	}
+}
+
 // keepPinned grants a pinned slice what it has, apart from what is about to fall. It covers its part of what
 // its consumer's pods use.
 func (s *sliceState) keepPinned() {
@@ -93,9 +105,10 @@ func (s *sliceState) keepFloor() {
 				floor = least
 				break
 			}
-			used, alive := g.claim(l.column, floor)
-			if s.filtered() { // Others may have claimed what its own pods use.
-				used = max(used, min(floor, l.used))
+			used, alive := min(floor, l.own), min(floor, l.ownAlive)
+			if more := floor - used; more > 0 { // Pods of which it is not known to which slice they belong.
+				others, alsoAlive := g.claim(l.column, more)
+				used, alive = used+others, alive+alsoAlive
 			}
 			if g.alive {
 				alive = max(least, alive)

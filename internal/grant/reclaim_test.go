@@ -106,3 +106,32 @@ func TestWhatPodsWithoutANodeUseLowersUnusedGrantsWhenThePoolShrinks(t *testing.
 		})
 	}
 }
+
+// A consumer's pods protect the slice that they belong to, not an idle one beside it, whichever is older.
+func TestPodsProtectTheSliceThatTheyBelongTo(t *testing.T) {
+	for _, busy := range []int64{1, 2} {
+		t.Run(fmt.Sprint(busy), func(t *testing.T) {
+			of := having("busy", "rome", busy, 4)
+			of.Used = cpu(4)
+			w := newWorld(gold()).node("n", "a", cpu(12)).pod("p", "n", "rome", cpu(4)).
+				slice(of).slice(having("idle", "rome", 3-busy, 4)).slice(having("other", "oslo", 3, 4))
+			w.settle(t)
+			w.want(t, "busy cpu=4; idle cpu=4; other cpu=4")
+			w.node("n", "a", cpu(4))
+			w.settle(t)
+			w.want(t, "busy cpu=4; idle cpu=1; other cpu=0")
+		})
+	}
+}
+
+func TestWhatPodsUseBeyondTheGrantOfTheirSliceKeepsNoOther(t *testing.T) {
+	asksLess := having("asksless", "rome", 1, 1)
+	asksLess.Used = cpu(6)
+	w := newWorld(gold()).node("n", "a", cpu(14)).pod("p", "n", "rome", cpu(6)).
+		slice(asksLess).slice(having("other", "oslo", 2, 4)).slice(having("idle", "rome", 3, 4))
+	w.settle(t)
+	w.want(t, "asksless cpu=1; other cpu=4; idle cpu=4")
+	w.node("n", "a", cpu(10))
+	w.settle(t)
+	w.want(t, "asksless cpu=1; other cpu=3; idle cpu=1")
+}
