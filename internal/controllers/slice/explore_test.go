@@ -37,7 +37,7 @@ type scene struct {
 	// acting is how many of the consumers do anything. The others only ask for what they ask for.
 	acting int
 	events [numEvents]int
-	// With unbound, pods wait for a node.
+	// With unbound, the first pods wait for a node.
 	unbound bool
 	// late is the record of an amount for the last consumer, whose write by an earlier leader is under way.
 	late int64
@@ -101,17 +101,17 @@ var scenes = map[string]scene{
 	"moves that leave pods, which wait": {
 		elsewhere: []string{holding.LiqoClass}, unbound: true,
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
-		events: [numEvents]int{moves: 2, ends: 1, terms: 1}, depth: 9,
+		events: [numEvents]int{moves: 2, ends: 1, binds: 1, terms: 1}, depth: 9,
 	},
 	// A pod that starts between the decision to take something back and its write counts: the Quota has not
 	// followed yet.
 	"requests that fall while pods start, and wait": {
 		capacity: 2, unbound: true, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
-		events: [numEvents]int{asks: 1, runs: 1, ends: 1, waits: 1, follows: 3}, depth: 8,
+		events: [numEvents]int{asks: 1, runs: 1, ends: 1, waits: 1, binds: 1, follows: 3}, depth: 8,
 	},
 	"deletions that leave pods, which wait": {
 		capacity: 2, unbound: true, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
-		events: [numEvents]int{deletes: 1, creates: 1, waits: 2, runs: 1, ends: 1, follows: 3}, depth: 8,
+		events: [numEvents]int{deletes: 1, creates: 1, waits: 2, runs: 1, ends: 1, binds: 1, follows: 3}, depth: 8,
 	},
 	// A slice that is deleted after its tenant was drained, as Liqo does, takes back nothing from others.
 	"a drain that deletes": {
@@ -334,7 +334,7 @@ func (w *world) key() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	k := key{&h}
-	for _, part := range []any{w.objects, w.pods, w.late, w.tenants, w.removed, w.shrunk, w.left, w.now, w.term, w.flight, w.leader.grace.Since, w.woken, w.alarm} {
+	for _, part := range []any{w.objects, w.pods, w.waiting, w.late, w.tenants, w.removed, w.shrunk, w.left, w.now, w.term, w.flight, w.leader.grace.Since, w.woken, w.alarm} {
 		k.add(reflect.ValueOf(part))
 	}
 	for i := range w.objects {

@@ -250,8 +250,12 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 	if w.shrunk {
 		key[6] = 1
 	}
-	if w.unbound {
-		key[7] = 1
+	for owner := range consumers {
+		for pool := range pools {
+			if key[7] *= 2; w.waiting[owner][pool] {
+				key[7]++
+			}
+		}
 	}
 	if known := p.terms[key]; known != nil {
 		return known
@@ -267,7 +271,7 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 		for owner, consumer := range consumers {
 			if amount := w.pods[owner][pool]; amount > 0 {
 				node := class
-				if w.unbound {
+				if w.waiting[owner][pool] {
 					node = ""
 				}
 				ledger.SetPod(capacity.Pod{

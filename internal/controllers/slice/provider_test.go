@@ -33,6 +33,7 @@ const (
 	bloats               // A consumer makes its slice too large for an answer.
 	runs                 // A pod starts.
 	ends                 // A pod ends.
+	binds                // Pods that wait for a node get one.
 	cordons              // A tenant is cordoned, or active again.
 	drains               // A tenant is drained, or active again.
 	removes              // The policy for gold is deleted, or created again.
@@ -86,6 +87,8 @@ type world struct {
 	// pods are the amounts that pods use, by consumer and pool. coming is how much pods may come to use
 	// that a slice was answered for which is deleted now.
 	pods, coming [len(consumers)][len(pools)]int64
+	// waiting is set where the pods have no node yet.
+	waiting      [len(consumers)][len(pools)]bool
 	tenants      [len(consumers)]gateState
 	removed      bool
 	shrunk       bool
@@ -127,7 +130,12 @@ func (w *world) accuse(format string, args ...any) {
 
 // newWorld returns the world at the beginning of the first term.
 func newWorld(s *scene) *world {
-	w := &world{scene: s, left: s.events, pods: s.pods, tenants: [...]gateState{active, active}}
+	w := &world{scene: s, left: s.events, tenants: [...]gateState{active, active}}
+	for owner := range consumers {
+		for pool := range pools {
+			w.start(owner, pool, s.pods[owner][pool])
+		}
+	}
 	for owner, amount := range s.granted {
 		w.objects = append(w.objects, object{owner: owner, uid: types.UID(consumers[owner] + "-1"), class: pools[0], ask: s.ask[owner], version: 1})
 		if o := &w.objects[owner]; amount > 0 {
@@ -243,7 +251,10 @@ func (w *world) steps() (all []step) {
 	for owner, consumer := range consumers[:w.acting] {
 		for pool, class := range pools {
 			if pods := w.pods[owner][pool]; pods < w.mayUse(owner, pool) {
-				once(runs, func(w *world) { w.pods[owner][pool]++; w.woken = true }, "a pod of %s starts on %s", consumer, class)
+				once(runs, func(w *world) { w.start(owner, pool, 1) }, "a pod of %s starts on %s", consumer, class)
+			}
+			if w.pods[owner][pool] > 0 && w.waiting[owner][pool] {
+				once(binds, func(w *world) { w.waiting[owner][pool], w.woken = false, true }, "pods of %s get a node of %s", consumer, class)
 			}
 			if w.pods[owner][pool] > 0 {
 				once(ends, func(w *world) { w.pods[owner][pool]--; w.woken = true }, "a pod of %s ends on %s", consumer, class)
@@ -261,6 +272,15 @@ func (w *world) steps() (all []step) {
 	once(waits, func(w *world) { w.pass() }, "time passes")
 	once(terms, func(w *world) { w.lead() }, "another replica leads")
 	return all
+}
+
+// start adds what pods use of a pool. With unbound, the first wait for a node, and the others join them.
+func (w *world) start(owner, pool int, amount int64) {
+	if w.pods[owner][pool] == 0 {
+		w.waiting[owner][pool] = w.unbound
+	}
+	w.pods[owner][pool] += amount
+	w.woken = true
 }
 
 // pass lets more time pass than any grace takes.
