@@ -44,11 +44,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	wanted := r.wanted()
 	text := wanted.text()
 	if text != r.text {
-		err := r.write(ctx, wanted)
-		switch {
-		case apierrors.IsConflict(err):
-			return reconcile.Result{RequeueAfter: conflictAfter}, nil
-		case err != nil:
+		if err := r.write(ctx, wanted); err != nil {
 			return leading.Written(ctx, fmt.Errorf("writing the record of offered resources: %w", err))
 		}
 	}

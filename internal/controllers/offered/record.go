@@ -39,9 +39,8 @@ const (
 	// laterAfter delays what changes of withdrawals, and of the consumers that external sources were asked
 	// about. Until withdrawals are written, a restart takes more to have been offered than was.
 	laterAfter = time.Second
-	// conflictAfter is the wait after a conflict, retryAfter that after a failed read.
-	conflictAfter = 500 * time.Millisecond
-	retryAfter    = 5 * time.Second
+	// retryAfter is the wait after a failed read.
+	retryAfter = 5 * time.Second
 )
 
 // +kubebuilder:rbac:roleName=proffer-grants,namespace=proffer-system,groups="",resources=configmaps,resourceNames=proffer-offered,verbs=get;create;update;patch

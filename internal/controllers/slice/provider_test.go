@@ -88,14 +88,14 @@ type world struct {
 	// that a slice was answered for which is deleted now.
 	pods, coming [len(consumers)][len(pools)]int64
 	// waiting is set where the pods have no node yet.
-	waiting      [len(consumers)][len(pools)]bool
-	tenants      [len(consumers)]gateState
-	removed      bool
-	shrunk       bool
-	left         [numEvents]int
-	now          time.Duration
-	term         int
-	leader       *leader
+	waiting [len(consumers)][len(pools)]bool
+	tenants [len(consumers)]gateState
+	removed bool
+	shrunk  bool
+	left    [numEvents]int
+	now     time.Duration
+	term    int
+	leader  *leader
 	// deciding is a decision that has begun. woken is set if another is due at once, and alarm if one is due
 	// later although nothing happens.
 	deciding     *decisions
