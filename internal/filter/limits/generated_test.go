@@ -1,8 +1,7 @@
-package filter
+package limits
 
 import (
 	"fmt"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -11,8 +10,8 @@ import (
 	"pgregory.net/rapid"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/filter"
 	"proffer.dev/proffer/internal/offer"
-	"proffer.dev/proffer/test/kubetest"
 )
 
 // largestNode has as many labels as a filter takes, of the greatest length, and as many resources as count.
@@ -143,49 +142,51 @@ func largestRequest() *offer.Request {
 	return r
 }
 
-// TestNoGeneratedExpressionTakesLong evaluates expressions of the grammar on the largest node, and on the
-// largest request. The best of three evaluations counts.
+// ofConsumers makes an expression on nodes one on consumers. It does not compile if it reads amounts.
+var ofConsumers = strings.NewReplacer("node.labels", "consumer.labels", "node.name", "'a'", "node", "consumer")
+
+// TestNoGeneratedExpressionTakesLong evaluates expressions of the grammar on the largest node, the largest
+// request and the largest consumer.
 func TestNoGeneratedExpressionTakesLong(t *testing.T) {
-	maxTime := kubetest.Slower(20*time.Millisecond, 20)
-	const maxMemory = 16 << 20
 	n, r := largestNode(), largestRequest()
-	compiled, longest := 0, time.Duration(0)
+	compiled, longest, asked := map[string]int{}, time.Duration(0), 0
 	rapid.Check(t, func(t *rapid.T) {
 		g := &grammar{t: t, left: rapid.IntRange(1, 30).Draw(t, "size")}
 		expression := g.of("bool")
-		var evaluate func()
-		if rapid.Bool().Draw(t, "on a request") {
+		on := rapid.SampledFrom([]string{"nodes", "requests", "consumers"}).Draw(t, "on")
+		// Results are remembered by key and ID, so each attempt has its own.
+		var evaluate func(attempt string)
+		var err error
+		switch on {
+		case "nodes":
+			var f capacity.NodeFilter
+			f, err = filter.Nodes(expression)
+			evaluate = func(string) { f.Admits(n) }
+		case "requests":
+			var f offer.SliceFilter
 			expression = ofRequests.Replace(expression)
-			f, err := Slices(expression)
-			if err != nil {
-				return
-			}
-			evaluate = func() { f.(*requests).askRequest(r) }
-		} else {
-			f, err := Nodes(expression)
-			if err != nil {
-				return
-			}
-			evaluate = func() { f.Admits(n) }
+			f, err = filter.Slices(expression)
+			evaluate = func(attempt string) { again := *r; again.Key = attempt; f.Rule(&again) }
+		case "consumers":
+			var f offer.ConsumerFilter
+			expression = ofConsumers.Replace(expression)
+			f, err = filter.Consumers(expression)
+			evaluate = func(attempt string) { f.Admits(offer.Consumer{ID: attempt, Labels: n.Labels}) }
 		}
-		compiled++
-		took, memory := time.Hour, uint64(0)
-		for range 3 {
-			var before, after runtime.MemStats
-			runtime.ReadMemStats(&before)
-			began := time.Now()
-			evaluate()
-			took = min(took, time.Since(began))
-			runtime.ReadMemStats(&after)
-			memory = after.TotalAlloc - before.TotalAlloc
-			if took <= maxTime && memory <= maxMemory {
-				longest = max(longest, took)
-				return
-			}
+		if err != nil {
+			return
 		}
-		t.Errorf("%v and %d KiB: %s", took, memory>>10, expression)
+		compiled[on]++
+		took, memory := fastest(maxEvaluation, func() { asked++; evaluate(fmt.Sprint(asked)) })
+		longest = max(longest, took)
+		if took > maxEvaluation || memory > maxMemory {
+			t.Errorf("%v and %d KiB: %s", took, memory>>10, expression)
+		}
 	})
-	if t.Logf("%d expressions are evaluated, each in at most %v", compiled, longest); compiled < 20 {
-		t.Error("the grammar makes too few expressions that compile")
+	t.Logf("%v expressions are evaluated, each in at most %v", compiled, longest)
+	for _, on := range []string{"nodes", "requests", "consumers"} {
+		if compiled[on] < 5 {
+			t.Errorf("the grammar makes too few expressions on %s that compile", on)
+		}
 	}
 }
