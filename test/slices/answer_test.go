@@ -27,11 +27,13 @@ func TestAConsumerGetsWhatThePolicyOffers(t *testing.T) {
 	})
 	t.Run("no request, and Liqo's defaults within the offer", func(t *testing.T) {
 		newPolicy(t, "roomy", `{class: bronze, offer: {fixed: {cpu: "8", memory: 16Gi, pods: "200", ephemeral-storage: 30Gi}}}`)
-		s := newSlice(t, rome, "empty", "bronze", amounts{})
+		defaults := amounts{"cpu": "4", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi"}
+		s, ofLiqo := newSlice(t, rome, "empty", "bronze", amounts{}), newSlice(t, rome, "empty-of-liqo", "default", amounts{})
 		s.awaitGrant(t, answer{
 			Status: authv1beta1.ResourceSliceConditionAccepted, Reason: "ProfferGranted", Message: "granted the defaults of policy roomy",
-			Granted: amounts{"cpu": "4", "memory": "8Gi", "pods": "110", "ephemeral-storage": "20Gi"},
+			Granted: defaults,
 		})
+		ofLiqo.awaitUse(t, defaults)
 	})
 	t.Run("a request capped at the pool", func(t *testing.T) {
 		s := newSlice(t, rome, "capped", "gold", amounts{"cpu": "12", "memory": "8Gi", "pods": "5"})
