@@ -47,10 +47,14 @@ type commitments struct {
 	sum capacity.Row
 	// usedPool is the pool whose use counts, nil if only grants count.
 	usedPool *poolAccount
-	// capacity limits the sum of a union, and gives is the part of it that each peer gives. Both are nil
-	// for a pool.
-	capacity   capacity.Row
-	gives      map[string]capacity.Row
+	// capacity limits the sum of what stays granted, nil for no limit. gives is the part of it that each peer
+	// gives, nil for a pool.
+	capacity capacity.Row
+	gives    map[string]capacity.Row
+	// within lists the indexes of the pools that capacity limits. sheltered is the limit of what stays granted in
+	// the grace, nil outside of it.
+	within     []int
+	sheltered  capacity.Row
 	byConsumer map[string]*holder
 }
 
@@ -97,6 +101,7 @@ func newAccount(pools []offer.PolicyPool, unions []union, width int, ignoredUse 
 		if p.overlapsOthers() {
 			p.own = a.newCommitments(i, ignoredUse)
 		}
+		p.own.within, p.own.capacity = []int{i}, p.Capacity
 	}
 	for i := range a.pools {
 		p := &a.pools[i]
@@ -108,7 +113,7 @@ func newAccount(pools []offer.PolicyPool, unions []union, width int, ignoredUse 
 	}
 	for _, u := range unions {
 		c := a.newCommitments(u.usedPool, ignoredUse)
-		c.capacity, c.gives = u.capacity, u.gives
+		c.capacity, c.gives, c.within = u.capacity, u.gives, u.within
 		for _, k := range u.within {
 			a.pools[k].unions = append(a.pools[k].unions, c)
 		}
@@ -188,11 +193,20 @@ func (a *account) share(g *group) *poolShare {
 // headroomToKeep returns how much more of a column the consumer can keep of what it had from the
 // pool: grants from overlapping pools do not count, unless a union of pools is exceeded.
 func (s *poolShare) headroomToKeep(c int, reclaim offer.Reclaim) int64 {
-	headroom := s.own.headroom(s.pool.Capacity, c, reclaim)
+	return s.headroomWithin(func(in *commitments) capacity.Row { return in.capacity }, c, reclaim)
+}
+
+// headroomInGrace is headroomToKeep with what the pool may lack.
+func (s *poolShare) headroomInGrace(c int, reclaim offer.Reclaim) int64 {
+	return s.headroomWithin(func(in *commitments) capacity.Row { return in.sheltered }, c, reclaim)
+}
+
+func (s *poolShare) headroomWithin(limit func(*commitments) capacity.Row, c int, reclaim offer.Reclaim) int64 {
+	headroom := s.own.headroom(limit(s.own.in), c, reclaim)
 	for _, h := range s.unions {
-		headroom = min(headroom, h.headroom(h.in.capacity, c, reclaim))
+		headroom = min(headroom, h.headroom(limit(h.in), c, reclaim))
 		if h.gives != nil { // Also by several policies a peer keeps no more than others give.
-			headroom = min(headroom, max(0, h.in.capacity.At(c)-h.gives.At(c)-h.granted[c]))
+			headroom = min(headroom, max(0, limit(h.in).At(c)-h.gives.At(c)-h.granted[c]))
 		}
 	}
 	return headroom

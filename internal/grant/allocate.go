@@ -19,6 +19,16 @@ func Allocate(terms *offer.AllocationInput, all []Slice) []Answer {
 	return a.answers()
 }
 
+// AllocateInGrace decides like Allocate in the grace after a start: what is missing since then may come back soon,
+// so it lowers no grant, and nobody is granted it. The limits and filters of the policies apply. lacked is the
+// result of the decision before, nil for the first.
+func AllocateInGrace(terms *offer.AllocationInput, all []Slice, lacked Lack) ([]Answer, Lack) {
+	a := newAllocation(terms, all)
+	a.shelter(lacked)
+	a.decide()
+	return a.answers(), a.lack
+}
+
 // decide works out what each slice is granted. It returns what is committed before the answers are
 // written, nil if nothing is taken back.
 func (a *allocation) decide() *deferral {
@@ -48,11 +58,7 @@ func (a *allocation) decide() *deferral {
 			s.keepGranted()
 		}
 	}
-	for _, s := range a.byAge {
-		if len(s.Sheltered) > 0 {
-			s.keepMissing(a.account)
-		}
-	}
+	a.endShelter()
 	for _, s := range a.byAge {
 		if s.Pinned {
 			s.countFalling()
@@ -84,6 +90,8 @@ type allocation struct {
 	slices  []sliceState
 	byAge   []*sliceState
 	groups  map[groupKey]*group
+	// lack is the result of AllocateInGrace.
+	lack Lack
 	// offered holds the steps of each ConsumerTerms by column, nil for a resource that is not offered.
 	offered map[*offer.ConsumerTerms][]*offer.Step
 
@@ -162,8 +170,8 @@ type lineState struct {
 	// it and nothing of it is granted, so there is nothing to grant. All amounts are 0 then.
 	column int
 	// want is the amount asked for, or defaulted. had is the previous grant. floor may not be taken
-	// from it. gain is the amount that a raise would add.
-	want, had, floor, gain int64
+	// from it. gain is the amount that a raise would add. missing is the part of the grant that its pool lacks.
+	want, had, floor, gain, missing int64
 	// used is the use of the slice's pods. counted is that or what is on record, whichever is more, from the
 	// moment it counts, 0 before.
 	used, counted int64

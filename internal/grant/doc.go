@@ -22,7 +22,8 @@
 //     (keepFloor). What its own pods use keeps no other slice of its consumer what that has (claimOwnUse).
 //  3. What the pods of a slice use counts even if the slice is granted less (countUse). Every slice keeps
 //     what it had, within the headroom, and what reclaim does not take back because of pods on nodes that
-//     are not Ready: for these, no older slice is lowered (keepGranted).
+//     are not Ready: for these, no older slice is lowered (keepGranted). In the grace after a start, a pool
+//     is exceeded by what it has lacked since then, and nobody is granted that (AllocateInGrace).
 //  4. What is about to fall, and what is on record beyond a grant, counts only after that, so nobody is
 //     lowered for it (countFalling, countRecorded), nor for what pods of consumers that are evicted use.
 //  5. Requests are raised, within the consumer's limit and the headroom of the pool (raise).
@@ -62,4 +63,6 @@
 //
 // TestNoHistoryExceedsTheNodes moves slices between classes of known nodes, and checks that no set
 // of nodes has to bear more than it has, or more than before (estate.check).
+// TestNoHistoryInTheGraceTakesAGrant checks the same in the grace after a start, and that no grant falls below its
+// request.
 package grant

@@ -122,44 +122,23 @@ func (s *sliceState) keepFloor() {
 	}
 }
 
-// keepGranted grants a slice what it had, within the headroom, and its floor.
+// keepGranted grants a slice what it had, within the headroom, and its floor. In the grace it also keeps what the
+// pool lacks, see shelter: the floor includes that.
 func (s *sliceState) keepGranted() {
 	for i := range s.states {
 		l := &s.states[i]
 		kept := l.floor - l.Granted
-		if missing := min(l.had, l.want) - l.Granted; missing > kept && !s.changedClass() {
+		if rest := min(l.had, l.want) - l.Granted; rest > kept && !s.changedClass() {
 			most, _ := s.available(l, (*poolShare).headroomToKeep)
-			kept = max(kept, min(missing, most))
-		}
-		s.grant(l, kept)
-	}
-}
-
-// keepMissing grants a sheltered slice the part of its grant that its pool lacks, and counts it in all pools.
-func (s *sliceState) keepMissing(of *account) {
-	if s.Pinned || s.group.terms == nil || s.group.share == nil || s.changedClass() {
-		return
-	}
-	whatever := func(*poolShare, int, offer.Reclaim) int64 { return math.MaxInt64 }
-	for i := range s.states {
-		l := &s.states[i]
-		missing := min(l.had, l.want) - l.Granted
-		if missing <= 0 || s.Sheltered[l.Resource] == 0 {
-			continue
-		}
-		most, limitedBy := s.available(l, whatever)
-		if limitedBy.by == NotOffered && s.group.terms.Policy.Admits(l.Resource) { // No node lists it at the moment.
-			most = missing
-		}
-		kept := min(missing, most, s.Sheltered[l.Resource])
-		s.grant(l, kept)
-		l.Missing = kept
-		l.floor = max(l.floor, l.Granted)
-		for _, c := range of.all {
-			if !s.group.share.charges(c) {
-				c.sum[l.column] = capacity.Sum(c.sum[l.column], kept)
+			kept = max(kept, min(rest, most))
+			if kept < rest && s.group.share.sheltered() {
+				most, _ = s.available(l, (*poolShare).headroomInGrace)
+				l.missing = max(0, min(rest, most)-kept)
+				kept += l.missing
+				l.floor = max(l.floor, l.Granted+kept)
 			}
 		}
+		s.grant(l, kept)
 	}
 }
 
@@ -190,12 +169,17 @@ type headroomFunc func(share *poolShare, column int, reclaim offer.Reclaim) int6
 // available returns how much more of a resource the slice could be granted, and what limits it.
 func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, binding) {
 	g := s.group
-	switch {
-	case g.terms == nil:
+	if g.terms == nil {
 		return 0, binding{by: Withdrawn}
+	}
+	step := g.offered[l.column]
+	if step == nil && g.share.sheltered() {
+		step = g.terms.Unlisted(l.Resource)
+	}
+	switch {
 	case s.filtered():
 		return 0, binding{by: ByFilter}
-	case g.offered[l.column] == nil:
+	case step == nil:
 		return 0, binding{by: NotOffered}
 	}
 	// What the slice's own pods use beyond its grant, and its own record, must not reduce what it can be granted.
@@ -203,7 +187,6 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 		s.charge(l, -own)
 		defer s.charge(l, own)
 	}
-	step := g.offered[l.column]
 	most, limitedBy := int64(math.MaxInt64), binding{}
 	if step.Source == offer.FromNodes {
 		most = headroom(g.share, l.column, s.reclaim())

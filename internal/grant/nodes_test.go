@@ -270,3 +270,69 @@ func (e *estate) finish(t *rapid.T) {
 		}
 	}
 }
+
+// TestNoHistoryInTheGraceTakesAGrant starts while nodes lack a part of what they have, and gives it back bit by
+// bit. Meanwhile slices come and ask for more or less, and policies are added. Nothing that a slice has and asks
+// for falls, nobody is granted what is missing, and in the end everything fits on the nodes again.
+func TestNoHistoryInTheGraceTakesAGrant(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEstate()
+		for range rapid.IntRange(1, 16).Draw(t, "events before") {
+			e.happen(t)
+		}
+		e.finish(t)
+		whole := e.size
+		for i := range whole {
+			e.resize(i, rapid.Int64Range(0, whole[i]).Draw(t, "left"))
+		}
+		e.start()
+		for range rapid.IntRange(1, 10).Draw(t, "steps") {
+			for range rapid.IntRange(0, 3).Draw(t, "events") {
+				e.happenInGrace(t, &whole)
+			}
+			e.decideInGrace(t)
+		}
+		for i := range whole {
+			e.resize(i, whole[i])
+		}
+		e.decideInGrace(t)
+		e.inGrace = false
+		e.decideInGrace(t)
+	})
+}
+
+func (e *estate) happenInGrace(t *rapid.T, whole *[fourNodes]int64) {
+	class := rapid.SampledFrom([]string{"gold", "silver", "bronze"})
+	switch rapid.IntRange(0, 5).Draw(t, "event") {
+	case 0:
+		i := rapid.IntRange(0, fourNodes-1).Draw(t, "node")
+		e.resize(i, rapid.Int64Range(e.size[i], whole[i]).Draw(t, "size"))
+	case 1:
+		e.policy("platinum", someNodes(rapid.UintRange(1, uint(allNodes)).Draw(t, "nodes")))
+	case 2:
+		s := asking(fmt.Sprint("s", len(e.slices)), anyID.Draw(t, "consumer"), rapid.Int64Range(0, 3).Draw(t, "created"), rapid.Int64Range(0, 30).Draw(t, "request"))
+		s.Class = rapid.OneOf(class, rapid.Just("platinum")).Draw(t, "class")
+		e.slice(s)
+	default:
+		if i := rapid.IntRange(0, 9).Draw(t, "slice"); i < len(e.slices) {
+			e.slices[i].Request = cpu(rapid.Int64Range(0, 30).Draw(t, "new request"))
+		}
+	}
+}
+
+// decideInGrace decides once, checks the answers, and writes those that lower and some that raise.
+func (e *estate) decideInGrace(t *rapid.T) {
+	terms := e.terms()
+	answers := e.allocate(terms)
+	e.check(t, terms, answers)
+	for i := range answers {
+		s, had := &e.slices[i], e.slices[i].Granted["cpu"]
+		gets := answers[i].Amounts()["cpu"]
+		if least := min(had, s.Request["cpu"]); answers[i].Policy != nil && gets < least {
+			t.Fatalf("%s has %d and keeps %d\n%s", s.Key, least, gets, e)
+		}
+		if gets <= had || rapid.Bool().Draw(t, "written") {
+			e.write(i, &answers[i])
+		}
+	}
+}

@@ -33,10 +33,6 @@ type Slice struct {
 	Reclaim offer.Reclaim
 	// Frozen marks a slice of a cordoned consumer: nothing new is granted.
 	Frozen bool
-	// Sheltered limits what the slice keeps of its grant although the pool is too small for it: capacity that was
-	// missing from the start may come back soon. Until then what is kept so counts in all pools, since the
-	// capacity may be in any of them. The limits and filters of the policy lower the grant as ever.
-	Sheltered capacity.Amounts
 	// Pinned marks a slice whose Granted cannot be taken back now: its status cannot be written, or
 	// the slice is gone or has moved and its pods still run. Whatever reclaim says, the whole grant
 	// counts against its consumer's limit and in the pool it came from, and is not raised. No other
@@ -97,8 +93,6 @@ type Line struct {
 	Default bool
 	// Granted is the slice's amount after the answer.
 	Granted int64
-	// Missing is the part of Granted that the pool lacks, and that the slice keeps because it is Sheltered.
-	Missing int64
 	// Listed is false for a resource that was never granted and is not offered: the answer does not
 	// name it.
 	Listed bool

@@ -17,6 +17,9 @@ type world struct {
 	policies  []offer.Policy
 	consumers []offer.Consumer
 	slices    []Slice
+	// inGrace is set in the grace after a start. lack is what the pools lacked in the last decision.
+	inGrace bool
+	lack    Lack
 	// made counts all policies that ever existed.
 	made int
 }
@@ -57,9 +60,23 @@ func (w *world) terms() *offer.AllocationInput {
 	})
 }
 
+// start has the grace after a start begin.
+func (w *world) start() *world {
+	w.inGrace, w.lack = true, nil
+	return w
+}
+
+func (w *world) allocate(terms *offer.AllocationInput) (answers []Answer) {
+	if !w.inGrace {
+		return Allocate(terms, w.slices)
+	}
+	answers, w.lack = AllocateInGrace(terms, w.slices, w.lack)
+	return answers
+}
+
 // step decides, and writes all answers.
 func (w *world) step() []Answer {
-	answers := Allocate(w.terms(), w.slices)
+	answers := w.allocate(w.terms())
 	for i := range answers {
 		w.write(i, &answers[i])
 	}

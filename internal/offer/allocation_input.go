@@ -107,6 +107,15 @@ type ConsumerTerms struct {
 	Steps []Step
 }
 
+// Unlisted returns the step of a resource that no node of the policy lists at the moment, nil if the policy does
+// not offer it.
+func (t *ConsumerTerms) Unlisted(resource string) *Step {
+	if !t.Policy.Admits(resource) {
+		return nil
+	}
+	return &Step{Resource: resource, Source: FromNodes, Max: t.Policy.ceiling(resource, t.Override)}
+}
+
 // NewAllocationInput computes the pools and terms. It ignores Input's Grants, Previous and Recorded.
 func NewAllocationInput(in Input) *AllocationInput {
 	a := &AllocationInput{

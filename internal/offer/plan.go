@@ -78,15 +78,10 @@ func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool [
 	}
 	t := template{override: override, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(answered)+len(p.Known))}
 	add := func(s Step) {
-		if !p.Admits(s.Resource) {
-			return
+		if p.Admits(s.Resource) {
+			s.Max = p.ceiling(s.Resource, override)
+			t.steps = append(t.steps, s)
 		}
-		for _, ceilings := range []capacity.Amounts{p.Max, o.Max} {
-			if ceiling, ok := ceilings[s.Resource]; ok {
-				s.Max = ceiling
-			}
-		}
-		t.steps = append(t.steps, s)
 	}
 	addNamed := func(from Source, amounts capacity.Amounts) {
 		for name, amount := range amounts {

@@ -81,6 +81,20 @@ func (p *Policy) Admits(resource string) bool {
 	return p.Resources == nil || slices.Contains(p.Resources, resource)
 }
 
+// ceiling returns the most of a resource that one consumer is offered under an override, -1 for no override. It is
+// none for no limit.
+func (p *Policy) ceiling(resource string, override int) int64 {
+	if override >= 0 {
+		if most, ok := p.Overrides[override].Max[resource]; ok {
+			return most
+		}
+	}
+	if most, ok := p.Max[resource]; ok {
+		return most
+	}
+	return none
+}
+
 // Slices configures the answers to ResourceSlices. Except for the amounts and the filters, the
 // arithmetic does not use it.
 type Slices struct {

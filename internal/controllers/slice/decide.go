@@ -55,8 +55,8 @@ func (d *Decider) Decide(now time.Time, termsOf func() *offer.AllocationInput) t
 }
 
 func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *decisions {
-	d.grace.Begin(now)
 	entries, term := d.cache.beginDecision()
+	d.grace.Begin(now, term)
 	owners := d.gates.owners.All()
 	gates := d.gates.decide(owners, entries)
 	in := holding.Input{Now: now, Slices: make([]*holding.Slice, len(entries)), Gates: make([]holding.Gate, len(entries)),

@@ -158,7 +158,6 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 		d.pin(i, rest, rest.Amounts)
 	}
 	d.giveUpEarlier(i, b.others, c.Settled, policy)
-	in.Sheltered = d.Grace.sheltered(c.UID, in.Granted, d.Now)
 	v.At = len(d.Asked)
 	d.Asked = append(d.Asked, in)
 }

@@ -99,8 +99,12 @@ const (
 // Decide decides on all slices at once.
 func Decide(in Input) *Decision {
 	in.Grace.forget(len(in.Slices))
-	d := decide(in, grant.Allocate)
-	d.noteMissing()
+	left := in.Grace.shelterFor(in.Now)
+	if left == 0 {
+		return decide(in, grant.Allocate)
+	}
+	d := decide(in, in.Grace.allocate)
+	d.decideAgainIn(left)
 	return d
 }
 

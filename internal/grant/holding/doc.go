@@ -15,7 +15,8 @@
 //  3. Every other slice adds what it asks for and has, and what is on record for it in its class (askFor).
 //     What it holds in classes that it has left is pinned beside that (pin, keepEarlier, giveUpEarlier). What
 //     is about to be given up lowers nobody else.
-//  4. grant.Allocate answers all of it.
+//  4. grant.Allocate answers all of it, or grant.AllocateInGrace: for Grace.Nodes after the first decision of a
+//     process, capacity that is missing from the start lowers no grant.
 //
 // The result is one Verdict for each slice:
 //

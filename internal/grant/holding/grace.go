@@ -3,7 +3,7 @@ package holding
 import (
 	"time"
 
-	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -43,15 +43,19 @@ type Grace struct {
 	// start lowers no grant.
 	Nodes time.Duration
 	first time.Time
-	// missing holds, by UID, the amounts of a grant that were missing in the latest decision on it. No more than
-	// that is kept in the next one: what goes away later is known to go away.
-	missing map[string]capacity.Amounts
+	// lack is that of the latest decision of the term.
+	lack grant.Lack
+	term string
 }
 
-// Begin notes the time of the first decision.
-func (g *Grace) Begin(now time.Time) {
+// Begin notes the time of the first decision, and the term of this one, empty for none. Until a term begins, another
+// replica leads: it grants what it knows to be missing only for a moment.
+func (g *Grace) Begin(now time.Time, term string) {
 	if g.first.IsZero() {
 		g.first = now
+	}
+	if term == "" || term != g.term {
+		g.term, g.lack = term, nil
 	}
 }
 
@@ -63,41 +67,10 @@ func (g *Grace) shelterFor(now time.Time) time.Duration {
 	return max(0, g.Nodes-now.Sub(g.first))
 }
 
-// sheltered returns the part of a grant that its slice keeps if it is missing: all of it at first.
-func (g *Grace) sheltered(uid string, granted capacity.Amounts, now time.Time) capacity.Amounts {
-	if g.shelterFor(now) == 0 {
-		return nil
-	}
-	if missing, known := g.missing[uid]; known {
-		return missing
-	}
-	return granted
-}
-
-// noteMissing remembers what is missing of all grants, and decides again when the shelter ends.
-func (d *Decision) noteMissing() {
-	left := d.Grace.shelterFor(d.Now)
-	if left == 0 {
-		if d.Grace != nil {
-			d.Grace.missing = nil
-		}
-		return
-	}
-	all := map[string]capacity.Amounts{}
-	for i, v := range d.Verdicts {
-		if v.At < 0 || d.Asked[v.At].Granted == nil {
-			continue
-		}
-		missing := capacity.Amounts{}
-		for _, l := range d.Answers[v.At].Lines {
-			if l.Missing > 0 {
-				missing[l.Resource] = l.Missing
-				d.decideAgainIn(left)
-			}
-		}
-		all[d.Slices[i].UID] = missing
-	}
-	d.Grace.missing = all
+// allocate decides on all slices while missing capacity lowers no grant.
+func (g *Grace) allocate(terms *offer.AllocationInput, asked []grant.Slice) (answers []grant.Answer) {
+	answers, g.lack = grant.AllocateInGrace(terms, asked, g.lack)
+	return answers
 }
 
 // leaveAloneFor returns the time for which a grant without a deciding policy is left alone. After a start, or a new

@@ -1,0 +1,80 @@
+package grant
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// Lack holds the amounts by which commitments exceed each pool and each union of pools, by the names of the
+// policies and by resource. It has an entry for every pool and union.
+type Lack map[string]capacity.Amounts
+
+// shelter raises the limits of what stays granted. A pool or union without an entry has no limit; the others are
+// exceeded by no more than before, so what goes away later lowers grants at once.
+func (a *allocation) shelter(lacked Lack) {
+	a.lack = Lack{}
+	for _, c := range a.account.all {
+		if c.within == nil {
+			continue
+		}
+		before, known := lacked[a.account.nameOf(c)]
+		c.sheltered = make(capacity.Row, len(a.columns))
+		for i, name := range a.columns {
+			if c.sheltered[i] = math.MaxInt64; known {
+				c.sheltered[i] = capacity.Sum(c.capacity.At(i), before[name])
+			}
+		}
+	}
+}
+
+// nameOf returns what identifies a pool or a union in the next allocation.
+func (a *account) nameOf(c *commitments) string {
+	names := make([]string, len(c.within))
+	for i, k := range c.within {
+		names[i] = a.pools[k].Policy
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// sheltered reports whether grants from the pool may stay beyond it.
+func (s *poolShare) sheltered() bool { return s != nil && s.own.in.sheltered != nil }
+
+// endShelter notes by how much pools are exceeded, and restores their limits before anything more is granted. What
+// slices keep beyond their pools counts in all pools, since the missing capacity may be in any of them.
+func (a *allocation) endShelter() {
+	if a.lack == nil {
+		return
+	}
+	for _, c := range a.account.all {
+		if c.sheltered == nil {
+			continue
+		}
+		lack := capacity.Amounts{}
+		for i, name := range a.columns {
+			if beyond := min(c.sum[i], c.sheltered[i]) - c.capacity.At(i); beyond > 0 {
+				lack[name] = beyond
+			}
+		}
+		a.lack[a.account.nameOf(c)], c.sheltered = lack, nil
+	}
+	for _, s := range a.byAge {
+		for i := range s.states {
+			if l := &s.states[i]; l.missing > 0 {
+				a.account.chargeOthers(s.group.share, l.column, l.missing)
+			}
+		}
+	}
+}
+
+// chargeOthers adds an amount to all commitments that grants from the pool are not charged to.
+func (a *account) chargeOthers(share *poolShare, column int, amount int64) {
+	for _, c := range a.all {
+		if !share.charges(c) {
+			c.sum[column] = capacity.Sum(c.sum[column], amount)
+		}
+	}
+}
