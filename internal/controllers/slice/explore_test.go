@@ -28,6 +28,9 @@ type scene struct {
 	// capacity is how much each pool has.
 	capacity int64
 	reclaim  offer.Reclaim
+	// missing is how much each pool lacks of it at first, and grace the time for which that lowers no grant.
+	missing int64
+	grace   time.Duration
 	// granted is how much of gold the slice of each consumer begins with, ask how much it asks for
 	// whenever it is created, and pods what its pods use.
 	granted, ask []int64
@@ -134,6 +137,21 @@ var scenes = map[string]scene{
 	"moves to a class that nobody answers": {
 		elsewhere: []string{unservedClass}, capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{moves: 2, ends: 1, asks: 1}, depth: 7,
+	},
+	// Capacity that is missing at a start lowers no grant in the grace.
+	"a start while capacity is missing, Evict": {
+		capacity: 3, missing: 2, grace: time.Hour, reclaim: offer.Evict, granted: []int64{1, 2}, ask: []int64{1, 2}, pods: [2][2]int64{1: {1}},
+		acting: 2, events: [numEvents]int{asks: 1, runs: 1, ends: 1, terms: 1, returns: 1}, depth: 7,
+	},
+	// It belongs to the pool, not to the slice that lacked it first.
+	"a start while capacity is missing": {
+		capacity: 3, missing: 2, grace: time.Hour, granted: []int64{2, 1}, ask: []int64{2, 1}, pods: [2][2]int64{1: {1}},
+		acting: 2, events: [numEvents]int{runs: 1, ends: 1, terms: 1, returns: 1}, split: true, async: true, depth: 8,
+	},
+	// Nobody is granted what is missing.
+	"a start while capacity is missing that a slice gives up": {
+		capacity: 3, missing: 2, grace: time.Hour, granted: []int64{3, 0}, ask: []int64{3, 2},
+		acting: 1, events: [numEvents]int{asks: 1, deletes: 1, creates: 1, waits: 1, returns: 1}, depth: 7,
 	},
 	"policies that come and go": {
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
@@ -318,7 +336,7 @@ func TestNoHistoryGrantsTwiceWhatPodsMayUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s.process = newProcess(t)
 		for seed := range uint64(walks) {
-			s.unbound = seed%2 > 0
+			s.unbound, s.missing, s.grace = seed%2 > 0, int64(seed%3), time.Hour
 			if fault := walk(&s, seed); fault != "" {
 				t.Fatalf("seed %d: %s", seed, fault)
 			}
@@ -334,7 +352,7 @@ func (w *world) key() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	k := key{&h}
-	for _, part := range []any{w.objects, w.pods, w.waiting, w.late, w.tenants, w.removed, w.shrunk, w.left, w.now, w.term, w.flight, w.leader.grace.Since, w.woken, w.alarm} {
+	for _, part := range []any{w.objects, w.pods, w.waiting, w.late, w.tenants, w.removed, w.shrunk, w.returned, w.left, w.now, w.term, w.flight, w.leader.grace, w.woken, w.alarm} {
 		k.add(reflect.ValueOf(part))
 	}
 	for i := range w.objects {

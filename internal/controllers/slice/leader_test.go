@@ -45,7 +45,7 @@ func statusOf(prefix string, amount int64) answer {
 type process struct {
 	*Writer
 	start time.Time
-	terms map[[9]int64]*offer.AllocationInput
+	terms map[[10]int64]*offer.AllocationInput
 	gates map[[len(consumers)]gateState]*gates
 }
 
@@ -55,7 +55,7 @@ func newProcess(t *testing.T) *process {
 	startQueue(t, w)
 	return &process{
 		Writer: w, start: time.Now(),
-		terms: map[[9]int64]*offer.AllocationInput{}, gates: map[[len(consumers)]gateState]*gates{},
+		terms: map[[10]int64]*offer.AllocationInput{}, gates: map[[len(consumers)]gateState]*gates{},
 	}
 }
 
@@ -85,7 +85,9 @@ func newLeader(w *world) *leader {
 }
 
 func newReplica(w *world) *leader {
-	return &leader{newGrantCache(), holding.Grace{Started: w.process.start.Add(-time.Hour), Since: map[[2]string]time.Time{}}}
+	return &leader{newGrantCache(), holding.Grace{
+		Started: w.process.start.Add(-time.Hour), Since: map[[2]string]time.Time{}, Nodes: w.grace,
+	}}
 }
 
 // follower returns a replica that knows everything and does not lead.
@@ -124,7 +126,9 @@ func (l *leader) clone() *leader {
 			c.removed.Add(uid, version)
 		}
 	}
-	return &leader{c, holding.Grace{Started: l.grace.Started, Since: maps.Clone(l.grace.Since)}}
+	grace := l.grace
+	grace.Since = maps.Clone(grace.Since)
+	return &leader{c, grace}
 }
 
 // slice returns what the watch has of a slice.
@@ -181,6 +185,7 @@ func (l *leader) seeRecord(o *object) bool {
 func (l *leader) decide(w *world) *decisions {
 	d := w.process.decider
 	d.cache, d.grace, d.gates, d.quotas = l.cache, l.grace, w.process.gatesOf(w.tenants), w.quotas()
+	defer func() { l.grace = d.grace }()
 	return d.decide(w.time(), func() *offer.AllocationInput { return w.process.termsOf(w) })
 }
 
@@ -243,7 +248,7 @@ func (l *leader) outcome(r *request, o *object) bool {
 
 // termsOf returns the terms of the policies over nodes with these pods.
 func (p *process) termsOf(w *world) *offer.AllocationInput {
-	key := [9]int64{w.capacity, w.pods[0][0], w.pods[0][1], w.pods[1][0], w.pods[1][1]}
+	key := [10]int64{w.capacity, w.pods[0][0], w.pods[0][1], w.pods[1][0], w.pods[1][1]}
 	if w.removed {
 		key[5] = 1
 	}
@@ -257,6 +262,9 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 			}
 		}
 	}
+	if key[8] = w.missing; w.returned {
+		key[8] = 0
+	}
 	if known := p.terms[key]; known != nil {
 		return known
 	}
@@ -266,7 +274,7 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 		selected := labels.Set{"pool": class}
 		ledger.SetNode(capacity.Node{
 			Name: class, State: capacity.Ready, Labels: selected,
-			Allocatable: capacity.Amounts{capacity.CPU: 1 << 20, capacity.Memory: 1 << 20, thing: w.capacity},
+			Allocatable: capacity.Amounts{capacity.CPU: 1 << 20, capacity.Memory: 1 << 20, thing: w.capacity - key[8]},
 		})
 		for owner, consumer := range consumers {
 			if amount := w.pods[owner][pool]; amount > 0 {

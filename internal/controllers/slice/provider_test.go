@@ -42,7 +42,8 @@ const (
 	touches              // Liqo writes something to a slice that no decision depends on.
 	follows              // Liqo's Quota follows the answer. If it never does, it always has.
 	fails                // A write is refused, or its outcome is not reported.
-	terms                // Another replica leads.
+	terms                // Another replica leads, which has just started.
+	returns              // What is missing of each pool is back, or goes away while another replica starts that leads.
 	numEvents
 )
 
@@ -88,14 +89,15 @@ type world struct {
 	// that a slice was answered for which is deleted now.
 	pods, coming [len(consumers)][len(pools)]int64
 	// waiting is set where the pods have no node yet.
-	waiting [len(consumers)][len(pools)]bool
-	tenants [len(consumers)]gateState
-	removed bool
-	shrunk  bool
-	left    [numEvents]int
-	now     time.Duration
-	term    int
-	leader  *leader
+	waiting  [len(consumers)][len(pools)]bool
+	tenants  [len(consumers)]gateState
+	removed  bool
+	shrunk   bool
+	returned bool
+	left     [numEvents]int
+	now      time.Duration
+	term     int
+	leader   *leader
 	// deciding is a decision that has begun. woken is set if another is due at once, and alarm if one is due
 	// later although nothing happens.
 	deciding     *decisions
@@ -198,17 +200,21 @@ func (w *world) mustCount(owner, pool int) (amount int64) {
 	return max(amount, min(recorded, max(w.pods[owner][pool], w.coming[owner][pool])))
 }
 
+// mayUseOf returns how much of a class the pods of all consumers may use.
+func (w *world) mayUseOf(class string) (sum int64) {
+	for owner := range consumers {
+		sum += w.mayUse(owner, slices.Index(pools[:], class))
+	}
+	return sum
+}
+
 // check accuses the world if more is granted of a pool than it has.
 func (w *world) check() {
 	if w.events[shrinks] > 0 {
 		return
 	}
-	for pool, class := range pools {
-		var sum int64
-		for owner := range consumers {
-			sum += w.mayUse(owner, pool)
-		}
-		if sum > w.capacity {
+	for _, class := range pools {
+		if sum := w.mayUseOf(class); sum > w.capacity {
 			w.accuse("pods may use %d of the %d of %s", sum, w.capacity, class)
 		}
 	}
@@ -270,6 +276,11 @@ func (w *world) steps() (all []step) {
 	once(removes, func(w *world) { w.removed, w.woken = !w.removed, true }, "the policy of gold is gone: %t", !w.removed)
 	once(shrinks, func(w *world) { w.shrunk, w.woken = !w.shrunk, true }, "the policy of gold offers half: %t", !w.shrunk)
 	once(waits, func(w *world) { w.pass() }, "time passes")
+	once(returns, func(w *world) {
+		if w.returned, w.woken = !w.returned, true; !w.returned {
+			w.lead()
+		}
+	}, "what is missing is back: %t", !w.returned)
 	once(terms, func(w *world) { w.lead() }, "another replica leads")
 	return all
 }
@@ -546,11 +557,16 @@ func (w *world) answered(o *object, r *request) {
 	if fell := min(o.promised.amount, o.ask); keeps && o.promised.class == o.class && now.amount < fell {
 		w.accuse("%s falls from %d to %d and asks for %d", o.uid, o.promised.amount, now.amount, o.ask)
 	}
+	raised := now.amount > o.promised.amount
 	if o.status = *r.answer; o.status.verdict == accepted {
 		o.promised = now
 		w.follow(o, false)
 	}
 	o.version++
+	// An earlier leader may have granted what has gone away since.
+	if known := w.events[returns] < 2; raised && known && w.missing > 0 && !w.returned && w.mayUseOf(now.class) > w.capacity-w.missing {
+		w.accuse("%s is raised to %d although %d are missing", o.uid, now.amount, w.missing)
+	}
 }
 
 // respond reports the outcome of a write to the leader, who continues with the slice.
