@@ -93,3 +93,43 @@ func TestAStartWhileANodeLacksItsLabelTakesNoGrantBeforeTheGraceEnds(t *testing.
 	startOperator(t, withGrace(time.Second))
 	awaitAnswer(t, slice, "Accepted Capped cpu=0,memory=0,nvidia.com/gpu=0,pods=0")
 }
+
+// The labeller is away while the operator starts. The older slice is idle; the pods of the younger one use all that
+// is left.
+func TestAStartWhileANodeLacksItsLabelTakesNothingFromAnOlderSliceForAYoungerOne(t *testing.T) {
+	installSliceCRDs(t)
+	labelled := goldNode(t, "gold-1", "cpu", "4")
+	goldNode(t, "gold-2", "cpu", "3")
+	small := goldNode(t, "gold-3", "cpu", "1")
+	kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Reclaim = v1alpha1.ReclaimEvict }))
+	o := startOperator(t, withGrace(time.Hour))
+	old, young := newTenancy(t, "a").ask("old", nodestest.List("cpu", "5")),
+		newTenancy(t, "b").ask("young", nodestest.List("cpu", "3"))
+	awaitAnswer(t, old, "Accepted Incomplete cpu=5")
+	awaitAnswer(t, young, "Accepted Incomplete cpu=3")
+	kubetest.Create(t, nodestest.Pod("busy", "gold-2", nodestest.List("cpu", "3"),
+		nodestest.PodLabel(originLabel, "b"), nodestest.PodLabel("liqo.io/creator-user", creatorOf("young", "b"))))
+	o.stop()
+	editNode(t, labelled, func(n *corev1.Node) { delete(n.Labels, "pool") })
+
+	marks := o.marks
+	o = startOperator(t, withGrace(time.Hour))
+	o.marks = marks
+	late := newTenancy(t, "c").ask("late", nodestest.List("cpu", "1"))
+	awaitAnswer(t, late, "Denied Denied")
+	o.awaitCaughtUp()
+	wants := func(what, oldHas, youngHas string) {
+		t.Helper()
+		awaitAnswer(t, young, youngHas)
+		if diff := cmp.Diff(oldHas, summarize(answerOf(t, old))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", what, diff)
+		}
+	}
+	wants("within the grace", "Accepted Incomplete cpu=5", "Accepted Incomplete cpu=3")
+	editNode(t, small, func(n *corev1.Node) { n.Spec.Unschedulable = true }) // It is known to go.
+	wants("a node is cordoned", "Accepted Incomplete cpu=5", "Accepted Capped cpu=2")
+	editNode(t, small, func(n *corev1.Node) { n.Spec.Unschedulable = false })
+	editNode(t, labelled, func(n *corev1.Node) { n.Labels = map[string]string{"pool": "gold"} })
+	wants("the label is back", "Accepted Incomplete cpu=5", "Accepted Incomplete cpu=3")
+	awaitAnswer(t, late, "Denied Denied")
+}
