@@ -91,5 +91,8 @@ func parseMigrate(args []string, help io.Writer, p Program) (*metasync.Options, 
 	if *dsn != "" {
 		plugins.MetaSync.DSNFile = *dsn
 	}
+	if err := metasync.CheckDSNFile(*dsn); err != nil {
+		return nil, fmt.Errorf("--dsn-file: %w", err)
+	}
 	return plugins.MetaSync, nil
 }

@@ -10,6 +10,9 @@ import (
 	"proffer.dev/proffer/test"
 )
 
+// noPath is the error for a data source name in the place of the path of its file.
+const noPath = "dsnFile is a data source name: write it into a file, and set dsnFile to the path of that file"
+
 func TestTheCommandLineOfMigrateDatabaseIsChecked(t *testing.T) {
 	file := func(text string) string {
 		t.Helper()
@@ -31,8 +34,10 @@ func TestTheCommandLineOfMigrateDatabaseIsChecked(t *testing.T) {
 		{[]string{"--config=/none"}, "--config=/none: open /none: no such file or directory"},
 		{[]string{"--config=" + none}, "reconcilers does not list MetaSync, so there is no database"},
 		{[]string{"--config=" + wrong}, `MetaSync: engine is "Postgres": write PostgreSQL, or MySQL, which is also for MariaDB`},
+		{[]string{"--config=" + good, "--dsn-file=proffer:s3cr3t@tcp(db:3306)/proffer"}, "--dsn-file: " + noPath},
 	} {
-		if _, err := parseMigrate(tc.args, io.Discard, Program{}); err == nil || !strings.HasSuffix(err.Error(), tc.want) {
+		_, err := parseMigrate(tc.args, io.Discard, Program{})
+		if err == nil || !strings.HasSuffix(err.Error(), tc.want) || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%v: got %v, want %s", tc.args, err, tc.want)
 		}
 	}

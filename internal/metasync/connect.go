@@ -129,11 +129,16 @@ func connectorOf(
 // parameter, which the server repeats in its error.
 var hostOfPostgreSQL = regexp.MustCompile(`^postgres(ql)?://|(^|\s)host(addr)?\s*=`)
 
+// passwordIsCut matches an address with an @ or a / in its password. The driver would take the rest of the
+// password for the host or for the database, which errors name.
+var passwordIsCut = regexp.MustCompile(`^postgres(ql)?://[^@/]*[@/][^?@]*@`)
+
 func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Connector, string, error) {
 	c, err := pgx.ParseConfig(dsn)
-	if err != nil || !hostOfPostgreSQL.MatchString(dsn) {
+	if err != nil || !hostOfPostgreSQL.MatchString(dsn) || passwordIsCut.MatchString(dsn) {
 		return nil, "", fmt.Errorf("%s has no data source name of PostgreSQL: "+
-			"write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full", o.DSNFile)
+			"write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full, "+
+			"with %%40 for @, %%2F for /, %%25 for %% and %%20 for a space in the password", o.DSNFile)
 	}
 	if encrypt != nil {
 		encryptPostgreSQL(c, encrypt)

@@ -1,6 +1,8 @@
 package metasync
 
 import (
+	"database/sql"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -26,6 +28,10 @@ func TestAMistakeInTheDataSourceNameIsNamedWithoutRepeatingIt(t *testing.T) {
 	}{
 		{config.PostgreSQL, "postgres://proffer:" + secret + "@db:port/books", "has no data source name of PostgreSQL: write postgres://USER:PASSWORD@HOST:5432/DATABASE?sslmode=verify-full"},
 		{config.PostgreSQL, "host=db password=" + secret + " sslmode=" + secret, "has no data source name of PostgreSQL"},
+		{config.PostgreSQL, "postgres://proffer:pass@s3cr3t@db:5432/books", "has no data source name of PostgreSQL"},
+		{config.PostgreSQL, "postgres://proffer:12/s3cr3t@db:5432/books?sslmode=disable", "has no data source name of PostgreSQL"},
+		{config.PostgreSQL, "postgresql://proffer:@/s3cr3t@db", "has no data source name of PostgreSQL"},
+		{config.PostgreSQL, "host=db user=proffer password=my s3cr3t sslmode=disable", "has no data source name of PostgreSQL"},
 		{config.MySQL, "proffer:" + secret + "@db/books?", "has no data source name of MySQL: write USER:PASSWORD@tcp(HOST:3306)/DATABASE"},
 		{config.MySQL, secret, "has no data source name of MySQL"},
 		{config.MySQL, "proffer:" + secret + "@tcp(db:3306)/", "has no data source name of MySQL"},
@@ -40,6 +46,13 @@ func TestAMistakeInTheDataSourceNameIsNamedWithoutRepeatingIt(t *testing.T) {
 		}
 		if err != nil && strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%q repeats the password", err)
+		}
+	}
+	for _, dsn := range []string{
+		"postgres://a%40b:p%40%2F@db/books%40b", "postgres://a:p?@db", "postgres://db/books?user=a@b&password=p@/", "postgres://db,db:1/books?search_path=a",
+	} {
+		if _, err := connect(&Options{Engine: config.PostgreSQL, DSNFile: write(t, dsn)}, nil, passTimeout); err != nil {
+			t.Errorf("%s: %v", dsn, err)
 		}
 	}
 }
@@ -93,6 +106,64 @@ func TestAPasswordIsNeitherInErrorsNorInTheLog(t *testing.T) {
 			t.Errorf("the password is in the metrics %v (%v)", families, err)
 		}
 	})
+}
+
+// Passwords as people choose them, with what addresses, shells and SQL escape.
+var passwords = []string{
+	"e", "password", "proffer", "p@ss:w/rd?a=b&c#d%41+e", `"$(id)" 'q' \ \\; | {{.}} -- ` + "`id`", "pässwörd½ﬁ\u00a0🛰", strings.Repeat("long", 25),
+}
+
+// TestEachPasswordIsUsedAndHidden changes the password of an account that has no right to create tables.
+func TestEachPasswordIsUsedAndHidden(t *testing.T) {
+	change := map[dbtest.Engine]string{
+		dbtest.PostgreSQL: "ALTER ROLE CURRENT_USER PASSWORD '%s'", dbtest.MySQL: "SET PASSWORD = PASSWORD('%s')",
+	}
+	quotes := map[dbtest.Engine]*strings.Replacer{
+		dbtest.PostgreSQL: strings.NewReplacer(`'`, `''`), dbtest.MySQL: strings.NewReplacer(`'`, `''`, `\`, `\\`),
+	}
+	each(t, func(t *testing.T, s *dbtest.Server) {
+		b := newBooks(t, s)
+		b.must(b.session(), granting(1))
+		dsn := b.database.LimitedDSN(t)
+		account, err := sql.Open(s.Engine().Driver(), dsn)
+		test.Must(t, err)
+		defer func() { _ = account.Close() }()
+		account.SetMaxOpenConns(1)
+		_, present, err := connectorOf(&b.Options, dsn, nil, passTimeout)
+		test.Must(t, err)
+		b.Migrate = false
+		for i, password := range passwords {
+			if _, err := account.ExecContext(t.Context(), fmt.Sprintf(change[s.Engine()], quotes[s.Engine()].Replace(password))); err != nil {
+				t.Fatal(err)
+			}
+			b.DSNFile = write(t, withPassword(s.Engine(), dsn, present, password))
+			if _, err := b.pass(t.Context(), b.session(), granting(int64(2+i))); err != nil {
+				t.Errorf("%q is not accepted: %v", password, err)
+			}
+			var log logged
+			b.Log = log.logger()
+			wrong := password + "e"
+			b.DSNFile = write(t, withPassword(s.Engine(), dsn, present, wrong))
+			_, err := b.pass(t.Context(), b.session(), granting(1))
+			if err == nil || !errors.Is(err, errHidden) && strings.Contains(err.Error(), wrong) {
+				t.Errorf("the wrong password %q ends with %v", wrong, err)
+			}
+			if len(log.lines) != 1 || !strings.Contains(log.lines[0], "The books could not be written") {
+				t.Errorf("the log is %q", log.lines)
+			}
+		}
+	})
+}
+
+// inAddress escapes a password as docs/accounting.md says for PostgreSQL.
+var inAddress = strings.NewReplacer("@", "%40", "/", "%2F", "%", "%25", " ", "%20")
+
+// withPassword returns a data source name with another password.
+func withPassword(engine dbtest.Engine, dsn, present, password string) string {
+	if engine == dbtest.PostgreSQL {
+		password = inAddress.Replace(password)
+	}
+	return strings.Replace(dsn, present, password, 1)
 }
 
 // passwordIn returns the password in the data source name of a test's database.

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
@@ -57,6 +59,8 @@ func NewOptions(args config.MetaSyncArgs, clusterID string) (*Options, error) {
 	case args.DSNFile == "":
 		return nil, errors.New("set dsnFile to the path of a file with the data source name, " +
 			"such as that of a mounted Secret")
+	case CheckDSNFile(args.DSNFile) != nil:
+		return nil, CheckDSNFile(args.DSNFile)
 	case (args.TLS.CertFile == "") != (args.TLS.KeyFile == ""):
 		return nil, errors.New("tls.certFile and tls.keyFile belong together: set both, or neither")
 	case args.Migrate != "" && args.Migrate != config.MigrateAuto && args.Migrate != config.MigrateManual:
@@ -72,4 +76,13 @@ func NewOptions(args config.MetaSyncArgs, clusterID string) (*Options, error) {
 		Sample: time.Duration(sample) * time.Second, Retention: time.Duration(args.RetentionDays) * 24 * time.Hour,
 		Migrate: cmp.Or(args.Migrate, config.MigrateAuto) == config.MigrateAuto,
 	}, nil
+}
+
+// CheckDSNFile returns an error if what should be the path of a file is a data source name. The error of opening
+// it would repeat the password.
+func CheckDSNFile(path string) error {
+	if !filepath.IsAbs(path) && strings.ContainsAny(path, "@=") {
+		return errors.New("dsnFile is a data source name: write it into a file, and set dsnFile to the path of that file")
+	}
+	return nil
 }
