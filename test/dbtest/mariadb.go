@@ -90,6 +90,9 @@ func (m *mariaDB) connector(l login, config *tls.Config) (driver.Connector, erro
 		c.Params["wsrep_sync_wait"] = "1"
 	}
 	c.TLS = config
+	if err := c.Apply(mysql.Charset("utf8mb4", "")); err != nil { // A server may ignore the one of a handshake.
+		return nil, err
+	}
 	// A server that ends or is cut off is what tests are about.
 	c.Logger = &mysql.NopLogger{}
 	return mysql.NewConnector(c)
