@@ -3,6 +3,10 @@ package plugin
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/url"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +20,8 @@ import (
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/visible"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
+	"proffer.dev/proffer/test/process"
 )
 
 // manyClasses is how many more slices have a class of their own.
@@ -36,12 +42,32 @@ var hostileClasses = []string{
 	strings.Repeat("a", 253), strings.Repeat("a", 100_000), strings.Repeat("\U000e0041", 5_000),
 }
 
-// TestAConsumerMayNameAnyClass creates a ResourceSlice of each class, with an answer that it has forged, and
-// reads everything that the operator and the plugin write.
+// hostileResources are names in requests that no resource has.
+var hostileResources = []string{
+	"\x1b[2Jcpu", "\x00", "cpu\n", "\u202eupc", "c\u200bpu", "c\u0440u", `"`, "'; DROP TABLE proffer_gap; --", "a|b", "[a](//b)", "@everyone",
+	"<script>alert(1)</script>", "{{.}}", `cpu"} 1`, "", strings.Repeat("a", 10_000), strings.Repeat("\U0001f6f0", 400),
+}
+
+// keepBooks has the books kept in a database, and returns the argument for it.
+func keepBooks(t *testing.T, database *dbtest.Database) (argument, dsn string) {
+	t.Helper()
+	dir := t.TempDir()
+	dsn, argument = filepath.Join(dir, "dsn"), filepath.Join(dir, "config.yaml")
+	test.Must(t, os.WriteFile(dsn, []byte(database.DSN()), 0o600))
+	test.Must(t, os.WriteFile(argument, []byte("apiVersion: config.proffer.dev/v1alpha1\nkind: OperatorConfiguration\nclusterID: milan\n"+
+		"reconcilers: [MetaSync]\npluginConfig: [{name: MetaSync, args: {engine: "+string(database.Engine())+", dsnFile: "+dsn+", sampleSeconds: 1}}]\n"), 0o600))
+	return "--config=" + argument, dsn
+}
+
+// TestAConsumerMayNameAnyClass creates a ResourceSlice of each class, with an answer that it has forged, and one
+// for each resource. It reads everything that the operator and the plugin write, while the operator logs all that
+// it can and the books refuse its password.
 func TestAConsumerMayNameAnyClass(t *testing.T) {
 	kubeconfig := editor(t)
 	askForHostileClasses(t)
-	operator := startOperator(t)
+	database := dbtest.Start(t, dbtest.PostgreSQL).NewDatabase(t)
+	argument, dsn := keepBooks(t, database)
+	operator := startOperator(t, argument, "--zap-log-level=10")
 	populate(t, kubeconfig)
 	unanswered := manyClasses
 	for i := range hostileClasses {
@@ -74,6 +100,13 @@ func TestAConsumerMayNameAnyClass(t *testing.T) {
 		}
 	}
 
+	checkBooks(t, database)
+	connection, err := url.Parse(database.DSN())
+	test.Must(t, err)
+	password, _ := connection.User.Password()
+	test.Must(t, os.WriteFile(dsn, []byte(strings.Replace(database.DSN(), "@", "wr0ng%2Fpa55word%40@", 1)), 0o600))
+	operator.AwaitLog(t, "The books could not be written.*password authentication failed")
+
 	texts := written(t, kubeconfig, operator.Address("metrics"))
 	texts["log"], texts["Events"] = operator.Log(), strings.Join(notesOf(t), "\n")
 	for name, text := range texts {
@@ -87,6 +120,7 @@ func TestAConsumerMayNameAnyClass(t *testing.T) {
 			}
 		}
 	}
+	checkSecrets(t, operator, texts, "wr0ng", password)
 	for _, name := range []string{"explain", "page"} {
 		for _, want := range []string{`g\u043eld`, `go\u200bld`, `\x1b]0;owned\a`} {
 			if !strings.Contains(texts[name], want) {
@@ -102,17 +136,61 @@ func TestAConsumerMayNameAnyClass(t *testing.T) {
 			t.Errorf("explain shows the class %s as it is", forged)
 		}
 	}
+	for _, name := range []string{"explain", "page", "Events", "requests", "check", "top", "offers"} {
+		if imitated := regexp.MustCompile(`.*(c\x{440}u|g\x{43e}ld).*`).FindString(texts[name]); imitated != "" {
+			t.Errorf("%s has a name that imitates another: %.300s", name, imitated)
+		}
+	}
+	if n := strings.Count(texts["requests"], "denied: asks for the resource "); n != len(hostileResources) {
+		t.Errorf("%d requests are refused, want %d: %s", n, len(hostileResources), texts["requests"])
+	}
 	if strings.Contains(texts["page"], "<script>alert") {
 		t.Error("the page has a script")
 	}
-	for _, m := range regexp.MustCompile(`class="([^"]*)"`).FindAllStringSubmatch(texts["metrics"], -1) {
-		if m[1] != "" && m[1] != "gold" {
-			t.Errorf("a metric has the class %q", m[1])
+	for _, m := range regexp.MustCompile(`[{,](class|resource)="(.*?)"[,}]`).FindAllStringSubmatch(texts["metrics"], -1) {
+		if m[1] == "class" && m[2] != "" && m[2] != "gold" || !regexp.MustCompile(`^[a-z0-9./-]{0,63}$`).MatchString(m[2]) {
+			t.Errorf("a metric has %.300s", m[0])
 		}
 	}
 	if anonymised := texts["anonymised"]; strings.Contains(anonymised, "class-7") || strings.Contains(anonymised, "reboot") || !strings.Contains(anonymised, `"gold"`) {
 		t.Error("an anonymised snapshot has classes that nobody serves, or lacks gold")
 	}
+}
+
+// checkSecrets checks that neither these words, which are parts of passwords, nor tokens are in texts, in other
+// objects or in the list of processes.
+func checkSecrets(t *testing.T, operator *process.Process, texts map[string]string, words ...string) {
+	t.Helper()
+	seen := maps.Clone(texts)
+	seen["all Events and Leases"] = must(t, "get", "events,leases", "-A", "-o", "json")
+	for place, text := range seen {
+		for _, word := range append(words, "eyJ", "65 79 4a") { // As a token begins, also in hexadecimal digits.
+			if strings.Contains(text, word) {
+				t.Errorf("%s has a secret: it contains %s", place, word)
+			}
+		}
+	}
+	for _, name := range []string{"cmdline", "environ"} {
+		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", operator.PID(), name))
+		test.Must(t, err)
+		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(string(text), word) }) {
+			t.Errorf("the %s of the process has the password", name)
+		}
+	}
+}
+
+// checkBooks waits until the books are complete, and checks that nothing of the hostile texts is in them.
+func checkBooks(t *testing.T, database *dbtest.Database) {
+	t.Helper()
+	test.Eventually(t, func() error {
+		var classes, resources string
+		err := database.Open(t).QueryRowContext(t.Context(), "SELECT string_agg(DISTINCT '<' || class || '>', ''), string_agg(DISTINCT resource, ' ') "+
+			"FROM proffer_offer_interval WHERE EXISTS (SELECT FROM proffer_cluster WHERE seen_at IS NOT NULL)").Scan(&classes, &resources)
+		if err == nil && (classes != "<><gold>" || resources != "cpu memory pods") {
+			err = fmt.Errorf("the books have the classes %s and the resources %s", classes, resources)
+		}
+		return err
+	})
 }
 
 // utf8Max is how much a cut at a character may leave out, in bytes.
@@ -138,6 +216,14 @@ func askForHostileClasses(t *testing.T) {
 		}}
 	}
 	create(t, object("Tenant", "rome", map[string]any{"clusterID": "rome", "tenantCondition": "Active"}))
+	for i, name := range hostileResources {
+		s := object("ResourceSlice", fmt.Sprintf("request-%d", i), map[string]any{
+			"class": "gold", "consumerClusterID": "rome", "resources": map[string]any{name: "1"},
+		})
+		test.Must(t, cluster.client.Create(t.Context(), s))
+		s.Object["status"] = map[string]any{"conditions": []any{condition("Authentication", "Accepted", "Liqo")}}
+		test.Must(t, cluster.client.Status().Update(t.Context(), s))
+	}
 	for i := range len(hostileClasses) + manyClasses {
 		class := fmt.Sprintf("class-%d", i-len(hostileClasses))
 		if i < len(hostileClasses) {
@@ -205,6 +291,8 @@ func written(t *testing.T, kubeconfig, address string) map[string]string {
 	} {
 		texts[name] = shell(t.Context(), kubeconfig, "curl -sSk -H 'Authorization: Bearer "+token+"' https://"+address+path).stdout
 	}
+	texts["requests"] = must(t, "get", "resourceslices.authentication.liqo.io", "-o",
+		`'jsonpath={range .items[?(@.spec.class=="gold")]}{.status.conditions[*].message}{"\n"}{end}'`)
 	texts["Grants"] = must(t, "get", "grants.proffer.dev,resourcepolicies.proffer.dev", "-A", "-o", "json")
 	texts["ConfigMaps"] = must(t, "-n", namespace, "get", "configmaps", "-o", "yaml")
 	return texts

@@ -22,6 +22,7 @@ import (
 	"proffer.dev/proffer/hack/controlplane/egress"
 	proffer "proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/dbtest"
 	"proffer.dev/proffer/test/nodestest"
 	"proffer.dev/proffer/test/process"
 )
@@ -56,7 +57,7 @@ func run(m *testing.M) (code int, err error) {
 	if cluster.dir, err = os.MkdirTemp("", "proffer-plugin-"); err != nil {
 		return 1, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(cluster.dir)) }()
+	defer func() { err = errors.Join(err, dbtest.StopShared(), os.RemoveAll(cluster.dir)) }()
 	if err := addPlugin(ctx); err != nil {
 		return 1, err
 	}
@@ -150,17 +151,18 @@ func cleanup(t *testing.T, args ...string) {
 // binary builds the operator, once.
 var binary = sync.OnceValues(func() (string, error) { return process.Build(context.Background(), cluster.dir) })
 
-// startOperator runs the operator as its ServiceAccount, behind the Service, until the test ends.
-func startOperator(t *testing.T) *process.Process {
+// startOperator runs the operator as its ServiceAccount, behind the Service, with more arguments, until the test
+// ends.
+func startOperator(t *testing.T, more ...string) *process.Process {
 	t.Helper()
 	program, err := binary()
 	test.Must(t, err)
 	// What the operator of another test has offered would be offered as 0.
 	must(t, "-n", namespace, "delete", "configmap", "--ignore-not-found", proffer.OfferedConfigMap)
-	p := process.StartTest(t, program, []string{
+	p := process.StartTest(t, program, append([]string{
 		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
 		"--health-probe-bind-address=:8081",
-	}, "KUBECONFIG="+controlplane.KubeconfigFileOf(t, tokenOf(t, "proffer")))
+	}, more...), "KUBECONFIG="+controlplane.KubeconfigFileOf(t, tokenOf(t, "proffer")))
 	p.AwaitReady(t)
 	route(t, p.Address("metrics"))
 	startPod(t)

@@ -150,7 +150,7 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 		text := textOf(asked[name])
 		amount := v1alpha1.ParseQuantity(text)
 		if problem := nameProblem(name); problem != "" {
-			p.add("asks for the resource %q: %s", kube.Shorten(name, kube.MaxShown), problem)
+			p.add("asks for the resource %+q: %s", kube.Shorten(name, kube.MaxShown), problem)
 		} else if problem := amountProblem(name, text, &amount); problem != "" {
 			p.add("asks for %s %s: %s", shown(text), kube.Shorten(name, kube.MaxShown), problem)
 		} else {
@@ -191,7 +191,7 @@ func shown(text string) string {
 	if plainAmount.MatchString(text) {
 		return text
 	}
-	return strconv.Quote(kube.Shorten(text, kube.MaxShown))
+	return strconv.QuoteToASCII(kube.Shorten(text, kube.MaxShown))
 }
 
 // problems collects the first maxProblems problems, and counts the others.

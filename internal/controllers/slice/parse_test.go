@@ -182,6 +182,7 @@ func TestARequestIsReadWhateverItAsksFor(t *testing.T) {
 			`asks for "` + strings.Repeat("9", 61) + `..." cpu: ` + v1alpha1.AmountNotAQuantity,
 		}},
 		{"an empty resource name", map[string]any{"": "1"}, nil, []string{`asks for the resource "": write a name such as cpu, memory or nvidia.com/gpu`}},
+		{"a name that imitates another", map[string]any{"c\u0440u": "1"}, nil, []string{`asks for the resource "c\u0440u": write a name such as cpu, memory or nvidia.com/gpu`}},
 		{"a resource name with a line break", map[string]any{"cpu\nmemory": "1"}, nil, []string{`asks for the resource "cpu\nmemory": write a name such as cpu, memory or nvidia.com/gpu`}},
 		{"a resource name of 10,000 characters", map[string]any{long: "1"}, nil, []string{
 			`asks for the resource "` + long[:61] + `...": write a name such as cpu, memory or nvidia.com/gpu`,
