@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	kjson "sigs.k8s.io/json"
@@ -199,11 +200,8 @@ func (r strangersResources) requirements() corev1.ResourceRequirements {
 // strangersList is a list of amounts that a consumer wrote.
 type strangersList corev1.ResourceList
 
-// maxName bounds a resource name, in bytes. A Pod with a longer one is refused.
-const maxName = 317
-
 // UnmarshalJSON reads no amount that takes long to compare with others: one that is not of a bearable size counts
-// as the largest.
+// as the largest. It leaves out what is not the name of a resource: a Pod with it is refused.
 func (l *strangersList) UnmarshalJSON(data []byte) error {
 	var texts map[string]json.RawMessage
 	if err := json.Unmarshal(data, &texts); err != nil {
@@ -215,7 +213,7 @@ func (l *strangersList) UnmarshalJSON(data []byte) error {
 		if !ok {
 			q = *resource.NewQuantity(math.MaxInt64, resource.DecimalSI)
 		}
-		if len(name) <= maxName {
+		if len(validation.IsQualifiedName(name)) == 0 {
 			(*l)[corev1.ResourceName(name)] = q
 		}
 	}

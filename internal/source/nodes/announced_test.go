@@ -65,8 +65,9 @@ func TestAShadowPodIsReadAsLiqoReadsIt(t *testing.T) {
 			spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"1"}}}],"overhead":{"cpu":"1e999999999","memory":"1e-999999999"}}`,
 			want: requesting(capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64}),
 		},
-		"a name of any length": {
-			spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"1","` + strings.Repeat("x", 1000) + `":"1"}}}]}`,
+		"names that no resource has": {
+			spec: `{"containers":[{"name":"a","resources":{"requests":{"cpu":"1","` + strings.Repeat("x", 1000) + `":"1",
+				"c\u0440u":"1","\u001b[2J":"1","cpu=64,x":"1","\u0000":"1","":"1","a|b":"1"}}}]}`,
 			want: requesting(capacity.Amounts{"cpu": 1000}),
 		},
 		"ended": {spec: `{"containers":[]}`, status: `,"status":{"phase":"Succeeded"}`, ended: true},

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
@@ -51,7 +52,7 @@ func parseVirtualNode(u *unstructured.Unstructured) virtualNode {
 }
 
 // parseSlice reads what a ResourceSlice was given, nil if it has no answer yet. What is not a quantity
-// counts as 0.
+// counts as 0, and what is not the name of a resource not at all: a Node cannot have it.
 func parseSlice(u *unstructured.Unstructured) capacity.Amounts {
 	resources, found, err := unstructured.NestedMap(u.Object, resourcesPath...)
 	if !found || err != nil {
@@ -59,7 +60,9 @@ func parseSlice(u *unstructured.Unstructured) capacity.Amounts {
 	}
 	list := make(corev1.ResourceList, len(resources))
 	for name, value := range resources {
-		list[corev1.ResourceName(name)], _ = quantityOf(value)
+		if len(validation.IsQualifiedName(name)) == 0 {
+			list[corev1.ResourceName(name)], _ = quantityOf(value)
+		}
 	}
 	return quantity.AmountsOf(list, quantity.Down).Bounded(capacity.MaxNodeResources, nil)
 }

@@ -79,9 +79,9 @@ func TestTheLedgerIsToldWhatNodesHaveTogether(t *testing.T) {
 	want()
 }
 
-// The schema of Liqo allows integers beside text.
+// The schema of Liqo allows integers beside text, and any text as the name of a resource.
 func TestAnAmountMayBeAnInteger(t *testing.T) {
-	given := slice("a", "s", map[string]any{"cpu": int64(4), "memory": int64(1 << 30), "pods": int64(-1), "gpu": "2", "disk": 1.5, "x": true})
+	given := slice("a", "s", map[string]any{"cpu": int64(4), "memory": int64(1 << 30), "pods": int64(-1), "gpu": "2", "disk": 1.5, "x": true, "c\u0440u": "1", "\x1b[2J": "1", "a|b": int64(1), "": "1"})
 	want := capacity.Amounts{"cpu": 4000, "memory": 1 << 30, "pods": 0, "gpu": 2, "disk": 0, "x": 0}
 	if diff := cmp.Diff(want, parseSlice(given)); diff != "" {
 		t.Errorf("what was given (-want +got):\n%s", diff)
