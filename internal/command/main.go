@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
@@ -89,6 +90,9 @@ func loadConfig() (*rest.Config, error) {
 	case clientcmd.IsEmptyConfig(err):
 		return nil, errors.New("no API server is configured: " +
 			"write --kubeconfig=FILE or set KUBECONFIG; only a Pod needs neither")
+	case err != nil && strings.Contains(err.Error(), "unknown anchor"): // The error repeats the text, such as a token.
+		return nil, errors.New("reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: " +
+			"a text in it begins with *, and names no anchor of YAML: write it in quotes")
 	case err != nil:
 		return nil, fmt.Errorf("reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: %w", err)
 	}

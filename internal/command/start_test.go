@@ -39,6 +39,8 @@ func TestAMissingKubeconfigGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 	empty := t.TempDir()
 	broken := filepath.Join(empty, "broken")
 	test.Must(t, os.WriteFile(broken, []byte("no kubeconfig"), 0o600))
+	alias := filepath.Join(empty, "alias")
+	test.Must(t, os.WriteFile(alias, []byte("users: [{name: a, user: {token: *s3cr3t }}]"), 0o600))
 	home := "HOME=" + empty
 	const nothing = "proffer: no API server is configured: write --kubeconfig=FILE or set KUBECONFIG; only a Pod needs neither\n"
 	for name, tc := range map[string]struct {
@@ -57,8 +59,13 @@ func TestAMissingKubeconfigGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 			nil, []string{home, "KUBECONFIG=" + broken},
 			"proffer: reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: error loading config file",
 		},
+		"a token is no YAML": {
+			nil, []string{home, "KUBECONFIG=" + alias},
+			"proffer: reading the kubeconfig of --kubeconfig=FILE or KUBECONFIG: a text in it begins with *, and names no anchor",
+		},
 	} {
-		if got := fails(t, 1, tc.args, tc.env...); !strings.HasPrefix(got, tc.want) || strings.Count(got, "\n") != 1 {
+		got := fails(t, 1, tc.args, tc.env...)
+		if !strings.HasPrefix(got, tc.want) || strings.Count(got, "\n") != 1 || strings.Contains(got, "s3cr3t") {
 			t.Errorf("%s: got %q, want one line that begins with %q", name, got, tc.want)
 		}
 	}
