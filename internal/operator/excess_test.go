@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"k8s.io/apimachinery/pkg/api/meta"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/test"
@@ -60,4 +61,45 @@ proffer_grant_excess{class="gold",consumer="rome",policy="gold",resource="cpu"} 
 	kubetest.Remove(t, pod)
 	within(v1alpha1.ReasonWithin, "no more than it was granted")
 	awaitPlacements(t, list, nil)
+}
+
+// The pods of a slice that has moved request what another controller granted, beside the rest of the earlier grant.
+func TestASliceThatAnotherControllerHasAcceptedIsNotMarked(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
+	kubetest.Create(t, classGold())
+	rome := newTenancy(t, "rome")
+	slice := rome.ask("s", nodestest.List("cpu", "4", "memory", "1Gi", "pods", "5"))
+	list, listing := newPlacements(t)
+	o := startOperator(t, listing)
+	awaitAnswer(t, slice, "Accepted Granted cpu=4,memory=1Gi,pods=5")
+	pod := func(name, cpu string) {
+		kubetest.Create(t, nodestest.Pod(name, "gold-1", nodestest.List("cpu", cpu),
+			nodestest.PodLabel(originLabel, "rome"), nodestest.PodLabel("liqo.io/creator-user", creatorOf("s", "rome"))))
+	}
+	pod("before", "2")
+	move := func(class string) {
+		kubetest.Edit(t, slice, func(o client.Object) { kubetest.SetField(o, class, "spec", "class") }, kubetest.WriteSpec)
+	}
+	move("platinum")
+	kubetest.Edit(t, slice, func(o client.Object) { overwrite(o, "Accepted", "OfPlatinum", map[string]any{"cpu": "9"}) },
+		kubetest.WriteStatus)
+	pod("since", "4")
+	// Of gold, it has what its pods use, up to what it was granted there.
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(4000), o.offered("oslo")["gold"]["cpu"]) })
+	pod("more", "500m")
+	o.awaitCaughtUp()
+	if all := o.table.Current().Excesses(); len(all) > 0 {
+		t.Errorf("excesses %+v", all)
+	}
+	awaitPlacements(t, list, nil)
+
+	// A deleted one is not, and one of Proffer is again.
+	kubetest.Remove(t, slice)
+	o.awaitCaughtUp()
+	if all := o.table.Current().Excesses(); len(all) > 0 {
+		t.Errorf("excesses %+v of a slice that is gone", all)
+	}
+	awaitAnswer(t, rome.ask("s", nodestest.List("cpu", "1", "memory", "1Gi", "pods", "5")), "Accepted Granted cpu=1,memory=1Gi,pods=5")
+	awaitPlacements(t, list, map[string]string{"!" + creatorOf("s", "rome"): ""})
 }

@@ -20,20 +20,27 @@ type Excess struct {
 
 // Excesses returns the slices whose pods request more than was granted, sorted by consumer and name.
 // Pods name the user of their slice, so that all grants of one user, in earlier classes too, count as
-// one. Pods without a grant are not in it.
+// one. Pods without a grant are not in it, nor those of a slice that another controller has accepted: they may
+// request what that granted, beside what is left of the grant here.
 func (s *Snapshot) Excesses() []Excess {
 	if s.Slices == nil {
 		return nil
 	}
 	type user struct{ consumer, creator string }
-	at, granted := map[user]int{}, []Excess{}
+	at, granted, ofOthers := map[user]int{}, []Excess{}, map[user]bool{}
 	for d := range s.Slices.All {
 		after, use := d.After(), s.Input.View.Used.Of(d.Consumer)
-		if len(after) == 0 || use == nil || d.Creator == nil {
+		if use == nil || d.Creator == nil {
 			continue
 		}
 		of := user{d.Consumer, d.Creator()}
 		if use.By(of.creator) == nil {
+			continue
+		}
+		if _, known := ofOthers[of]; !known { // What is left of earlier slices follows the slice itself.
+			ofOthers[of] = d.OfOthers
+		}
+		if len(after) == 0 || ofOthers[of] {
 			continue
 		}
 		i, known := at[of]

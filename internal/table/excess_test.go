@@ -36,6 +36,11 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 			Key: consumer + slice, Node: "n", Consumer: consumer, Creator: slice + "-of-" + consumer, Requests: requests,
 		}
 	}
+	part := func(of DecidedSlice, others bool) DecidedSlice {
+		of.Pinned, of.OfOthers = true, others
+		return of
+	}
+	others := DecidedSlice{Name: "s", User: "s@rome", Creator: slice("rome", "s", "", nil).Creator, OfOthers: true, Slice: grant.Slice{Consumer: "rome"}}
 	four := capacity.Amounts{"cpu": 4000, "memory": 1}
 	for name, tc := range map[string]struct {
 		slices decided
@@ -60,6 +65,22 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 		"within an earlier class": {
 			decided{slice("rome", "s", "gold", four), slice("rome", "s", "silver", four)},
 			[]capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 8000})}, nil,
+		},
+		"accepted by another controller": {
+			decided{others, part(slice("rome", "s", "gold", capacity.Amounts{"cpu": 1000}), true)},
+			[]capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 8000})}, nil,
+		},
+		"accepted by another controller, and gone": {
+			decided{part(slice("rome", "s", "gold", four), true)}, []capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 8000})}, nil,
+		},
+		"gone": {
+			decided{part(slice("rome", "s", "gold", four), false)}, []capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 8000})},
+			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"cpu": 4000}, true}},
+		},
+		"after one of another controller": {
+			decided{slice("rome", "s", "silver", four), part(slice("rome", "s", "gold", four), true)},
+			[]capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 9000})},
+			[]Excess{{"rome", "", "silver", "s", "s@rome", capacity.Amounts{"cpu": 1000}, true}},
 		},
 		"of another slice and consumer": {
 			decided{slice("rome", "s", "gold", four), slice("oslo", "s", "gold", four)},

@@ -162,6 +162,9 @@ type DecidedSlice struct {
 	// Slice holds the request, and the amounts that counted as granted before the decision. It is
 	// Pinned if they cannot be taken back now.
 	grant.Slice
+	// OfOthers is set if another controller has accepted the slice, or had before it was deleted. Its Quota is
+	// that of their answer, not of the part of an earlier grant that counts here.
+	OfOthers bool
 	// Unwritable is set for a slice that no answer can be written to. What it holds is pinned.
 	Unwritable bool
 	// Written returns the amounts of the request as the slice has them, valid or not. It reads the slice on each

@@ -637,6 +637,13 @@ func TestPodsBeyondAGrantAreReported(t *testing.T) {
 		g.Spec.Earlier = []v1alpha1.GrantedShare{{Class: "silver", Resources: list("2")}}
 	}
 	limited := func(g *v1alpha1.Grant) { g.Spec.Resources["pods"] = resource.MustParse("1") }
+	// Its pods request what another controller granted in the present class.
+	accepted := func(g *v1alpha1.Grant) {
+		g.Spec.Class, g.Spec.State, g.Spec.Resources = "platinum", v1alpha1.GrantGranted, nil
+	}
+	released := func(g *v1alpha1.Grant) { g.Spec.State = v1alpha1.GrantReleased }
+	own := func(g *v1alpha1.Grant) { g.Spec.Class, g.Spec.State = "gold", v1alpha1.GrantGranted }
+	unraised := func(g *v1alpha1.Grant) { g.Spec.Class, g.Spec.Resources = "gold", nil }
 	const full = "The pods of each ResourceSlice (1) request no more than it was granted."
 	cases := map[string]struct {
 		grants []v1alpha1.Grant
@@ -653,11 +660,16 @@ func TestPodsBeyondAGrantAreReported(t *testing.T) {
 		"a pod of another slice":       {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "other", "9")}, is{OK, []string{full}}},
 		"an earlier class":             {[]v1alpha1.Grant{grant("rome", "mine", "4", moved)}, []corev1.Pod{pod("rome", "mine", "6")}, is{OK, []string{full}}},
 		"an earlier slice of its name": {[]v1alpha1.Grant{grant("rome", "mine", "4"), grant("rome", "mine", "2")}, []corev1.Pod{pod("rome", "mine", "6")}, is{OK, []string{full}}},
+		"another controller's":         {[]v1alpha1.Grant{grant("rome", "mine", "0", moved, accepted)}, []corev1.Pod{pod("rome", "mine", "9")}, is{OK, []string{full}}},
+		"another controller's, gone":   {[]v1alpha1.Grant{grant("rome", "mine", "0", moved, accepted, released)}, []corev1.Pod{pod("rome", "mine", "9")}, is{OK, []string{full}}},
+		"another's after a gone one":   {[]v1alpha1.Grant{grant("rome", "mine", "4", own, released), grant("rome", "mine", "0", moved, accepted)}, []corev1.Pod{pod("rome", "mine", "9")}, is{OK, []string{full}}},
+		"granted after another's":      {[]v1alpha1.Grant{grant("rome", "mine", "0", moved, accepted, released), grant("rome", "mine", "4", own)}, []corev1.Pod{pod("rome", "mine", "9")}, is{Warning, []string{"cpu 9 of 6"}}},
+		"granted nothing after a move": {[]v1alpha1.Grant{grant("rome", "mine", "0", moved, unraised)}, []corev1.Pod{pod("rome", "mine", "9")}, is{Warning, []string{"cpu 9 of 2"}}},
 		"two consumers":                {[]v1alpha1.Grant{grant("rome", "mine", "4"), grant("oslo", "mine", "1")}, []corev1.Pod{pod("rome", "mine", "5"), pod("oslo", "mine", "2")}, is{Warning, []string{"mine of oslo requests cpu 2 of 1, mine of rome requests cpu 5 of 4."}}},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := findGrants("proffer-system", there(c.grants), there(c.pods))
+			got := findGrants("proffer-system", []string{"gold"}, there(c.grants), there(c.pods))
 			if len(got) != 1 {
 				t.Fatalf("findings %v, want one", got)
 			}
@@ -679,7 +691,7 @@ func TestPodsBeyondAGrantAreReported(t *testing.T) {
 		"one of another consumer":    {[]corev1.Pod{pod("rome", "mine", "3", ended, foreign)}, ""},
 		"one of a slice that is not": {[]corev1.Pod{pod("rome", "other", "3", ended)}, ""},
 	} {
-		got := findGrants("proffer-system", one, there(c.pods))
+		got := findGrants("proffer-system", []string{"gold"}, one, there(c.pods))
 		if diff := (is{OK, []string{full}}).diff(got[0]); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
@@ -692,12 +704,12 @@ func TestPodsBeyondAGrantAreReported(t *testing.T) {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}
-	if got := findGrants("proffer-system", there([]v1alpha1.Grant{}), failing[[]corev1.Pod](errForbidden)); len(got) > 0 {
+	if got := findGrants("proffer-system", []string{"gold"}, there([]v1alpha1.Grant{}), failing[[]corev1.Pod](errForbidden)); len(got) > 0 {
 		t.Errorf("findings %v without a grant", got)
 	}
 	for right, got := range map[string][]Finding{
-		"You may not list pods.":                                 findGrants("proffer-system", one, failing[[]corev1.Pod](errForbidden)),
-		"You may not list grants.proffer.dev in proffer-system.": findGrants("proffer-system", failing[[]v1alpha1.Grant](errForbidden), there([]corev1.Pod{})),
+		"You may not list pods.":                                 findGrants("proffer-system", []string{"gold"}, one, failing[[]corev1.Pod](errForbidden)),
+		"You may not list grants.proffer.dev in proffer-system.": findGrants("proffer-system", []string{"gold"}, failing[[]v1alpha1.Grant](errForbidden), there([]corev1.Pod{})),
 	} {
 		if diff := (is{Skipped, []string{right}}).diff(got[0]); diff != "" {
 			t.Error(diff)

@@ -138,7 +138,8 @@ func (c *cluster) check(
 	findings = append(findings, c.guards(ctx, f, guardsFor(apis, guards), classesOf(policies.value))...)
 	findings = append(findings, findPolicies(policies)...)
 	findings = append(findings, findClasses(apis, policies)...)
-	findings = append(findings, findGrants(namespace, c.grants(ctx, namespace), c.consumerPods(ctx))...)
+	findings = append(findings, findGrants(
+		namespace, classesOf(policies.value), c.grants(ctx, namespace), c.consumerPods(ctx))...)
 	findings = append(findings, findOrchestrations(f, c.orchestrations(ctx), c.offloadings(ctx))...)
 	return append(findings, findKubelets(f, c.virtualKubelets(ctx))...), nil
 }

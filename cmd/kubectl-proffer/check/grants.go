@@ -28,11 +28,17 @@ const noticedShare = 10
 type sliceUse struct {
 	consumer, slice         string
 	granted, used, finished capacity.Amounts
+	// own is set if a slice holds something in a class of Proffer, ofOthers if one has moved to a class that
+	// another controller answers.
+	own, ofOthers bool
 }
 
 // findGrants reports the ResourceSlices whose pods request more than they were granted, and the ones
-// whose finished pods take up their Quota. It expects the pods that Liqo v1 made for consumers.
-func findGrants(namespace string, grants known[[]v1alpha1.Grant], pods known[[]corev1.Pod]) []Finding {
+// whose finished pods take up their Quota. It expects the classes that policies serve, and the pods that Liqo
+// v1 made for consumers.
+func findGrants(
+	namespace string, served []string, grants known[[]v1alpha1.Grant], pods known[[]corev1.Pod],
+) []Finding {
 	switch {
 	case grants.missing() || grants.err == nil && len(grants.value) == 0:
 		return nil // findCRDs reports a missing CRD.
@@ -42,7 +48,7 @@ func findGrants(namespace string, grants known[[]v1alpha1.Grant], pods known[[]c
 		return []Finding{pods.skip(checkGrants, "list pods")}
 	}
 	var exceeded, held []string
-	uses := usesOf(grants.value, pods.value)
+	uses := usesOf(served, grants.value, pods.value)
 	for _, u := range uses {
 		if excess := u.excess(); excess != "" {
 			exceeded = append(exceeded, fmt.Sprintf("%s of %s requests %s", u.slice, u.consumer, excess))
@@ -74,17 +80,24 @@ func findGrants(namespace string, grants known[[]v1alpha1.Grant], pods known[[]c
 
 // usesOf returns the ResourceSlices that have a Grant, sorted. Pods name the user of their slice, so a
 // slice and an earlier one of the same name are one.
-func usesOf(grants []v1alpha1.Grant, pods []corev1.Pod) []*sliceUse {
+func usesOf(served []string, grants []v1alpha1.Grant, pods []corev1.Pod) []*sliceUse {
 	byCreator := map[string]*sliceUse{}
 	for i := range grants {
 		spec := &grants[i].Spec
 		creator := liqo.SliceCreator(spec.Slice.Name, spec.ClusterID)
 		if byCreator[creator] == nil {
 			byCreator[creator] = &sliceUse{
-				spec.ClusterID, spec.Slice.Name, capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{},
+				consumer: spec.ClusterID, slice: spec.Slice.Name,
+				granted: capacity.Amounts{}, used: capacity.Amounts{}, finished: capacity.Amounts{},
 			}
 		}
-		granted := byCreator[creator].granted
+		use := byCreator[creator]
+		if len(spec.Resources) == 0 && len(spec.Earlier) > 0 && !slices.Contains(served, spec.Class) {
+			use.ofOthers = true
+		} else if spec.State == v1alpha1.GrantGranted {
+			use.own = true
+		}
+		granted := use.granted
 		add(granted, quantity.AmountsOf(spec.Resources, quantity.Down))
 		for j := range spec.Earlier {
 			add(granted, quantity.AmountsOf(spec.Earlier[j].Resources, quantity.Down))
@@ -113,8 +126,12 @@ func usesOf(grants []v1alpha1.Grant, pods []corev1.Pod) []*sliceUse {
 	})
 }
 
-// excess lists the resources of which the pods request more than was granted, "" for none.
+// excess lists the resources of which the pods request more than was granted, "" for none. What another controller
+// granted is not known.
 func (u *sliceUse) excess() string {
+	if u.ofOthers && !u.own {
+		return ""
+	}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(table.Beyond(u.granted, maps.All(u.used)))) {
 		used, of := capacity.Canonical(name, u.used[name]), capacity.Canonical(name, u.granted[name])

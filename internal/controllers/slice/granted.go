@@ -21,14 +21,19 @@ func (a *decisions) Under(policy string) table.PolicyGrants { return a.byPolicy[
 // All implements table.SliceDecisions.
 func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 	kept := map[string]struct{}{} // The pinned parts that are listed with their slice.
+	ofOthers := map[string]bool{} // By UID.
 	for i, c := range a.entries {
+		if a.OfOthers(i) {
+			ofOthers[string(c.uid)] = true
+		}
 		if c.Gone() {
 			continue
 		}
 		s := table.DecidedSlice{
 			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, a.Consumers[i]),
 			Creator: func() string { return liqo.SliceCreator(c.name, a.Consumers[i]) }, Slice: a.unanswered(i),
-			Unwritable: a.Verdicts[i].Mode == holding.Unwritable, Written: c.written, Problem: strings.Join(c.problems, "; "),
+			OfOthers: a.OfOthers(i), Unwritable: a.Verdicts[i].Mode == holding.Unwritable, Written: c.written,
+			Problem: strings.Join(c.problems, "; "),
 		}
 		if s.Slice.Granted != nil {
 			kept[holding.PartKey(a.Slices[i], s.Class)] = struct{}{}
@@ -51,7 +56,7 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 		s := table.DecidedSlice{
 			Namespace: part[0], Name: part[1], UID: part[2], User: liqo.SliceUser(part[1], pinned.Consumer),
 			Creator: func() string { return liqo.SliceCreator(part[1], pinned.Consumer) }, Slice: *pinned,
-			Because: func() string { return "it cannot be taken back yet" },
+			OfOthers: ofOthers[part[2]], Because: func() string { return "it cannot be taken back yet" },
 		}
 		if !yield(s) {
 			return

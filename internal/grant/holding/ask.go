@@ -46,7 +46,7 @@ func (d *Decision) ask(i int) {
 // (RemoteResourceSliceReconciler.handleResourcesStatus), and later versions can refuse the class.
 func (d *Decision) leaveToOthers(i int) {
 	c, v := d.Slices[i], &d.Verdicts[i]
-	replaced := c.Answer.Accepted && !c.Answer.Own
+	replaced := d.OfOthers(i)
 	if replaced && (c.Recorded || len(c.Holds) > 0) {
 		v.Mode = Overtaken
 		v.Want.Class, v.Want.Stands = c.Class, true

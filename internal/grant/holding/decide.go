@@ -154,5 +154,15 @@ func (d *Decision) isReleased(i int) bool {
 // LeftAlone reports whether a slice keeps what it has for a while, because no policy decides on it.
 func (d *Decision) LeftAlone(i int) bool { return d.Verdicts[i].leftAlone }
 
+// OfOthers reports whether another controller has accepted a slice, or had before it was deleted: then its record
+// has nothing in the last class.
+func (d *Decision) OfOthers(i int) bool {
+	c := d.Slices[i]
+	if c.Gone() {
+		return len(c.Holds) > 0 && c.Holds.In(c.Present).Empty()
+	}
+	return d.Verdicts[i].custody == byOthers && c.Answer.Accepted && !c.Answer.Own
+}
+
 // open reports whether a slice has passed the gates.
 func (d *Decision) open(i int) bool { return d.Gates[i] == Open || d.Gates[i] == Cordoned }
