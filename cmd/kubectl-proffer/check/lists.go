@@ -51,9 +51,9 @@ func (c *cluster) tryList(ctx context.Context, f flags, g guard, s stage) (trial
 		list := get(ctx, c, &v1alpha1.AdmissionParams{}, f.leaseNamespace, name)
 		switch {
 		case list.missing():
-			return []trial{{guard: g, harm: "any request, because the list is gone", byList: byList{true, exceeded}}}
+			return []trial{{guard: g, harm: "any request, because the list is gone", expected: expected{true, exceeded}}}
 		case list.err != nil:
-			t := trial{guard: g, byList: byList{ofList: true}}
+			t := trial{guard: g, expected: expected{ofList: true}}
 			t.obstacle = obstacle{"get admissionparams.proffer.dev in " + f.leaseNamespace, list.err}
 			return []trial{t}
 		}
@@ -82,7 +82,7 @@ func pause(ctx context.Context, wait time.Duration) bool {
 func classAttempts(s stage, listed map[string]string) (all []attempt) {
 	with := func(class, says string) {
 		all = append(all, attempt{
-			harm: "class " + class, byList: byList{true, says},
+			harm: "class " + class, expected: expected{true, says},
 			verb: "create", object: resourceSlices, at: s.tenant, by: s.controlPlane(),
 			body: newSlice(s.consumer, map[string]any{"class": class}),
 		})
@@ -98,60 +98,81 @@ func classAttempts(s stage, listed map[string]string) (all []attempt) {
 	return all
 }
 
-// placementAttempts returns pods of users that are on the list of placements, without and with their labels,
-// and a pod of the user of a slice that is not on it.
+// placementAttempts returns pods of users that are on the list of placements, without and with their labels, pods
+// of those that are marked, and a pod of the user of a slice that is neither.
 func placementAttempts(s stage, listed map[string]string) (all []attempt) {
 	try := func(by identity, labels map[string]any, with, says string) {
 		_, _, at := placesOf(s.namespaces, s.tenants()[by.consumer])
 		all = append(all, attempt{
-			harm: "a pod of " + by.user + " " + with, byList: byList{true, says},
+			harm: "a pod of " + by.user + " " + with, expected: expected{true, says},
 			verb: "create", object: shadowPods, at: at, by: by,
 			body: newShadowPod(by.consumer, map[string]any{"nodeSelector": labels}),
 		})
 	}
-	for _, by := range firstTried(s.usersOn(listed)) {
-		required := listed[by.user]
-		if required == "?" {
-			try(by, nil, "without labels", lost)
+	on, marked := s.usersOn(listed)
+	users := slices.Concat(firstTried(on), firstTried(marked))
+	if by := (identity{liqo.SliceUser(s.slice.name, s.consumer), s.consumer}); s.slice.err == nil &&
+		!slices.Contains(on, by) && !slices.Contains(marked, by) {
+		users = append(users, by)
+	}
+	for _, by := range users {
+		required, refusal := listed[by.user], refusalOf(listed, by)
+		if required == "" || refusal == lost {
+			try(by, nil, "without labels", refusal)
 			continue
 		}
-		refusal := notPlaced + strings.ReplaceAll(required, ",", ", ") + ":"
-		if len(refusal) > maxShown {
-			refusal = notPlaced
+		misplaced := notPlaced + strings.ReplaceAll(required, ",", ", ") + ":"
+		if len(misplaced) > maxShown {
+			misplaced = notPlaced
 		}
-		try(by, nil, "without its labels", refusal)
+		try(by, nil, "without its labels", misplaced)
 		labels := map[string]any{}
 		for pair := range strings.SplitSeq(required, ",") {
 			key, value, _ := strings.Cut(pair, "=")
 			labels[key] = value
 		}
-		inExcess := ""
-		if placement.InExcess(listed, by.user, by.consumer) {
-			inExcess = exceeded
-		}
-		try(by, labels, "with its labels", inExcess)
-	}
-	if by := (identity{liqo.SliceUser(s.slice.name, s.consumer), s.consumer}); s.slice.err == nil {
-		_, on := listed[by.user]
-		if _, crowded := listed["_"+s.consumer]; !on && !crowded && !placement.InExcess(listed, by.user, by.consumer) {
-			try(by, nil, "without labels", "")
-		}
+		try(by, labels, "with its labels", refusal)
 	}
 	return all
 }
 
-// usersOn returns the users on a list of placements that belong to a consumer, sorted.
-func (s *stage) usersOn(listed map[string]string) (all []identity) {
+// refusalOf returns the refusal of a pod that has the labels that its user needs, empty if it is accepted.
+func refusalOf(listed map[string]string, by identity) string {
+	required, on := listed[by.user]
+	_, crowded := listed["_"+by.consumer]
+	switch {
+	case required == "?":
+		return lost
+	case crowded && !on:
+		return full
+	case placement.InExcess(listed, by.user, by.consumer):
+		return exceeded
+	}
+	return ""
+}
+
+// usersOn returns the users on a list of placements that belong to a consumer, and those that only marks are
+// about, sorted. For the mark of a consumer, that is the user of its control plane.
+func (s *stage) usersOn(listed map[string]string) (on, marked []identity) {
 	tenants := s.tenants()
-	for _, user := range slices.Sorted(maps.Keys(listed)) {
+	for _, entry := range slices.Sorted(maps.Keys(listed)) {
+		user, isMark := strings.CutPrefix(entry, "!")
+		of, ofConsumer := strings.CutPrefix(user, "_")
+		if _, known := tenants[of]; ofConsumer && known && !slices.Contains(marked, identity{of, of}) {
+			marked = append(marked, identity{of, of})
+		}
 		for consumer := range tenants {
-			isMark := strings.HasPrefix(user, "!") || strings.HasPrefix(user, "_")
-			if !isMark && strings.HasSuffix(user, liqo.SliceUser("", consumer)) {
-				all = append(all, identity{user, consumer})
+			_, also := listed[user]
+			switch by := (identity{user, consumer}); {
+			case ofConsumer || !strings.HasSuffix(user, liqo.SliceUser("", consumer)):
+			case !isMark:
+				on = append(on, by)
+			case !also:
+				marked = append(marked, by)
 			}
 		}
 	}
-	return all
+	return on, marked
 }
 
 // tenants returns the tenant namespace of each consumer.

@@ -37,7 +37,7 @@ func TestTheAnswerOfAListIsTheOneOfTheListAsItIs(t *testing.T) {
 		"not reached":                     {"", apierrors.NewBadRequest(`admission webhook "other.example.com" denied the request`), untried},
 	} {
 		t.Run(name, func(t *testing.T) {
-			of := trial{guard{"proffer-slice-pod-guard", ""}, "", byList{true, c.says}, obstacle{"", c.answer}}
+			of := trial{guard{"proffer-slice-pod-guard", ""}, "", expected{true, c.says}, obstacle{"", c.answer}}
 			if got := of.verdict(); got != c.want {
 				t.Errorf("the verdict is %d, want %d", got, c.want)
 			}
@@ -47,7 +47,7 @@ func TestTheAnswerOfAListIsTheOneOfTheListAsItIs(t *testing.T) {
 
 func TestAListThatMayNotBeReadIsNotTried(t *testing.T) {
 	may := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
-	of := trial{guard{"proffer-slice-pod-guard", ""}, "", byList{ofList: true}, obstacle{"get admissionparams.proffer.dev in n", may}}
+	of := trial{guard{"proffer-slice-pod-guard", ""}, "", expected{ofList: true}, obstacle{"get admissionparams.proffer.dev in n", may}}
 	want := []Finding{{
 		checkGuards, Skipped, "Not tried: the list of proffer-slice-pod-guard. You may not get admissionparams.proffer.dev in n.",
 		"Ask for this right, or let a cluster admin run the check.",
@@ -99,8 +99,18 @@ func TestWhatIsTriedFollowsTheList(t *testing.T) {
 			"a pod of more-a8a4c692b93b with its labels: request more than it was granted",
 			"a pod of some-a8a4c692b93b without its labels: spec.pod.nodeSelector lacks ", "a pod of some-a8a4c692b93b with its labels",
 		}},
-		"a full list":          {placementAttempts(s, map[string]string{"_rome": ""}), nil},
-		"a consumer in excess": {placementAttempts(s, map[string]string{"!_rome": ""}), nil},
+		"a user in excess": {placementAttempts(s, map[string]string{"!more" + rome: "", "!of-nobody-000000000000": ""}), []string{
+			"a pod of more-a8a4c692b93b without labels: request more than it was granted", "a pod of mine-a8a4c692b93b without labels",
+		}},
+		"a full list": {placementAttempts(s, map[string]string{"_rome": "", "_nobody": ""}), []string{
+			"a pod of rome without labels: more ResourceSlices than this cluster keeps the placement of",
+			"a pod of mine-a8a4c692b93b without labels: more ResourceSlices than this cluster keeps the placement of",
+		}},
+		"a consumer in excess": {placementAttempts(s, map[string]string{"!_oslo": "", "!_rome": "", "mine" + rome: "pool=gold"}), []string{
+			"a pod of mine-a8a4c692b93b without its labels: spec.pod.nodeSelector lacks pool=gold:",
+			"a pod of mine-a8a4c692b93b with its labels: request more than it was granted",
+			"a pod of oslo without labels: request more than it was granted", "a pod of rome without labels: request more than it was granted",
+		}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if diff := cmp.Diff(c.want, tried(c.got)); diff != "" {
@@ -114,6 +124,12 @@ func TestWhatIsTriedFollowsTheList(t *testing.T) {
 	}
 	if n := len(placementAttempts(s, long)); n != 2*maxTried+1 {
 		t.Errorf("%d attempts on a long list of placements", n)
+	}
+	for i := range 100 {
+		long[fmt.Sprintf("!other-%d%s", i, rome)] = ""
+	}
+	if n := len(placementAttempts(s, long)); n != 3*maxTried+1 {
+		t.Errorf("%d attempts on a long list of placements and marks", n)
 	}
 	if n := len(classAttempts(s, long)); n != maxTried+2 {
 		t.Errorf("%d attempts on a long list of classes", n)

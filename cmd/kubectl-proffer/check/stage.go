@@ -35,7 +35,8 @@ func (c *cluster) tryGuards(
 	all := attempts(s)
 	for _, g := range own {
 		t := c.try(ctx, g, all[g.name])
-		if trials = append(trials, t); t.verdict() == holds {
+		trials = append(trials, t)
+		if v := t.verdict(); v == holds || v == hidden {
 			trials = append(trials, c.tryList(ctx, f, g, s)...)
 		}
 	}
@@ -44,7 +45,7 @@ func (c *cluster) tryGuards(
 
 // try makes an attempt on a guard.
 func (c *cluster) try(ctx context.Context, g guard, a attempt) trial {
-	t := trial{guard: g, harm: a.harm, byList: a.byList, obstacle: a.at.obstacle}
+	t := trial{guard: g, harm: a.harm, expected: a.expected, obstacle: a.at.obstacle}
 	if t.err != nil {
 		return t
 	}

@@ -17,7 +17,7 @@ import (
 type trial struct {
 	guard guard
 	harm  string
-	byList
+	expected
 	obstacle
 }
 
@@ -49,6 +49,8 @@ const (
 	outdated
 	// absent: there is nothing to try the guard on.
 	absent
+	// hidden: the guard refuses the request, but not for what is tried.
+	hidden
 	// untried: the request has not reached the guard.
 	untried
 )
@@ -94,12 +96,14 @@ func (t trial) refused(says func(part string) bool) verdict {
 	switch {
 	case slices.ContainsFunc(withoutList, says):
 		return waits
-	case t.ofList && t.says == "" && !slices.ContainsFunc(listRefusals, says):
+	case t.says != "" && says(t.says):
+		return holds
+	case !t.ofList:
+		return hidden
+	case t.says == "" && !slices.ContainsFunc(listRefusals, says):
 		return admits // Only for what does not depend on the list.
-	case t.ofList && (t.says == "" || !says(t.says)):
-		return outdated
 	}
-	return holds
+	return outdated
 }
 
 // problem reports a guard that does not answer as it should.
@@ -137,7 +141,7 @@ func findTrials(trials []trial) []Finding {
 			old[t.guard] = append(old[t.guard], t.harm)
 		case absent:
 			missing[t.err.Error()] = append(missing[t.err.Error()], t.what())
-		case untried:
+		case hidden, untried:
 			why := knownOf(t, t.err).skip(checkGuards, t.right)
 			skipped[why] = append(skipped[why], t.what())
 		}

@@ -3,6 +3,7 @@ package check
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -11,15 +12,19 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/config"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
@@ -48,6 +53,35 @@ func TestEachGuardIsTried(t *testing.T) {
 	}
 }
 
+// A refusal by another validation shows nothing of the one that is tried.
+func TestEachTrialExpectsTheMessageOfOneValidation(t *testing.T) {
+	all := attempts(stage{})
+	for _, g := range everyGuard(t) {
+		files, err := fs.Glob(config.Files, g.dir+"/*.yaml")
+		test.Must(t, err)
+		says, found := all[g.name].says, 0
+		for _, file := range files {
+			objects, err := manifests.Read(file)
+			test.Must(t, err)
+			for _, o := range objects {
+				var policy admissionregistrationv1.ValidatingAdmissionPolicy
+				test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o, &policy))
+				if policy.Kind != "ValidatingAdmissionPolicy" || policy.Name != g.name {
+					continue
+				}
+				for _, v := range policy.Spec.Validations {
+					if strings.Contains(v.Message, says) || strings.Contains(v.MessageExpression, says) {
+						found++
+					}
+				}
+			}
+		}
+		if says == "" || found != 1 {
+			t.Errorf("%s: %d validations say %q, want one", g.name, found, says)
+		}
+	}
+}
+
 // The answers are those of a real API server, and of Liqo's webhooks.
 func TestOnlyARefusalByTheGuardItselfShowsThatItHolds(t *testing.T) {
 	resource := schema.GroupResource{Group: "authentication.liqo.io", Resource: "resourceslices"}
@@ -60,6 +94,7 @@ func TestOnlyARefusalByTheGuardItselfShowsThatItHolds(t *testing.T) {
 		want   is
 	}{
 		"the guard":           {forbidden(policy + "spec.csr is not one PEM block"), is{OK, []string{"Refusals confirmed by dry runs: 1."}}},
+		"the guard, for more": {apierrors.NewBadRequest(policy + "spec.csr has more than 8192 characters"), is{Skipped, []string{"Not tried: proffer-csr-guard. Cannot create slices: ", "more than 8192 characters"}}},
 		"nobody":              {nil, doesNotHold},
 		"Liqo's webhook":      {forbidden(`admission webhook "shadowpod.validate.liqo.io" denied the request: failed getting quota`), doesNotHold},
 		"Liqo's, not reached": {apierrors.NewInternalError(errors.New(`failed calling webhook "resourceslice.validate.liqo.io"`)), doesNotHold},
@@ -73,7 +108,7 @@ func TestOnlyARefusalByTheGuardItselfShowsThatItHolds(t *testing.T) {
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
-			got := findTrials([]trial{{guard{"proffer-csr-guard", "guards"}, "a consumer can do harm", byList{}, obstacle{"create slices", c.answer}}})
+			got := findTrials([]trial{{guard{"proffer-csr-guard", "guards"}, "a consumer can do harm", expected{says: "spec.csr is not one PEM block"}, obstacle{"create slices", c.answer}}})
 			if len(got) != 1 {
 				t.Fatalf("findings %+v, want one", got)
 			}
@@ -91,7 +126,7 @@ func TestFindingsOnTrialsAreGrouped(t *testing.T) {
 	right := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no"))
 	var trials []trial
 	for name, answer := range map[string]error{"a": right, "b": right, "c": absentError("Pod"), "d": absentError("Pod")} {
-		trials = append(trials, trial{guard{name, "guards"}, "", byList{}, obstacle{"list pods", answer}})
+		trials = append(trials, trial{guard{name, "guards"}, "", expected{}, obstacle{"list pods", answer}})
 	}
 	slices.SortFunc(trials, func(a, b trial) int { return strings.Compare(a.guard.name, b.guard.name) })
 	want := []Finding{
@@ -147,6 +182,11 @@ var liqoV1 = []string{
 func writeLists(t *testing.T, file string) {
 	t.Helper()
 	kubectl(t, file, "apply", "-f", "testdata/lists.yaml")
+	markLists(t)
+}
+
+func markLists(t *testing.T) {
+	t.Helper()
 	for _, name := range []string{"proffer-placements", "earlier-placements"} {
 		list := &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: "proffer-system", Name: name}}
 		kubetest.Edit(t, list, func(o client.Object) {
@@ -202,15 +242,16 @@ patches:
 // awaitGuards waits until the report of the user has these findings on the guards.
 func awaitGuards(t *testing.T, file, user string, want ...Finding) {
 	t.Helper()
-	test.Eventually(t, func() string {
-		var got []Finding
-		for _, f := range reportOf(t, file, user).Findings {
-			if f.Check == checkGuards {
-				got = append(got, f)
-			}
+	test.Eventually(t, func() string { return cmp.Diff(want, guardsIn(t, file, user)) })
+}
+
+func guardsIn(t *testing.T, file, user string) (got []Finding) {
+	for _, f := range reportOf(t, file, user).Findings {
+		if f.Check == checkGuards {
+			got = append(got, f)
 		}
-		return cmp.Diff(want, got)
-	})
+	}
+	return got
 }
 
 func TestTheGuardsAreTriedByDryRuns(t *testing.T) {
@@ -266,6 +307,7 @@ func TestTheGuardsAreTriedByDryRuns(t *testing.T) {
 		})
 	}
 	t.Run("lists that the operator has not written", func(t *testing.T) { testListsNotWritten(t, file, installed, hold) })
+	t.Run("lists with marks", func(t *testing.T) { testMarks(t, file, installed, hold) })
 	t.Run("lists of earlier days", func(t *testing.T) { testEarlierLists(t, file, installed, hold) })
 	t.Run("accounts with too few rights", func(t *testing.T) { testFewRights(t, file) })
 }
@@ -282,6 +324,42 @@ func testListsNotWritten(t *testing.T, file string, installed, hold Finding) {
 	awaitGuards(t, file, "", installed, others, waiting("proffer-slice-pod-guard"))
 	kubectl(t, file, "-n", "proffer-system", "delete", "admissionparams", "proffer-placements")
 	awaitGuards(t, file, "", installed, others, waiting("proffer-slice-pod-guard"))
+	writeLists(t, file)
+	awaitGuards(t, file, "", installed, hold)
+}
+
+// A list of marks says what is refused too, and a consumer that is marked itself hides the first refusal.
+func testMarks(t *testing.T, file string, installed, hold Finding) {
+	ok := func(refusals, accepted int) Finding {
+		return Finding{checkGuards, OK, fmt.Sprintf("Refusals confirmed by dry runs: %d. Accepted as the lists say: %d.", refusals, accepted), ""}
+	}
+	hidden := func(refusal string) is {
+		return is{Skipped, []string{"Not tried: proffer-slice-pod-guard. Cannot create shadowpods.offloading.liqo.io in lab-rome as rome: ", refusal}}
+	}
+	for _, c := range []struct {
+		entry  string
+		ok     Finding
+		hidden *is
+	}{
+		{"!mine-a8a4c692b93b", ok(14, 2), nil},
+		{"!_rome", ok(14, 2), new(hidden("the pods of your ResourceSlice request more than it was granted"))},
+		{"_rome", ok(14, 2), new(hidden("your cluster has more ResourceSlices than this cluster keeps the placement of"))},
+	} {
+		kubectl(t, file, "-n", "proffer-system", "patch", "admissionparams", "proffer-placements", "--type=merge", `-p={"data":{"mine-a8a4c692b93b":null,"`+c.entry+`":""}}`)
+		markLists(t)
+		test.Eventually(t, func() string {
+			got := guardsIn(t, file, "")
+			want := []Finding{installed, c.ok}
+			if c.hidden != nil && len(got) == 3 {
+				if diff := c.hidden.diff(got[2]); diff != "" {
+					return diff
+				}
+				got = got[:2]
+			}
+			return cmp.Diff(want, got)
+		})
+		kubectl(t, file, "-n", "proffer-system", "patch", "admissionparams", "proffer-placements", "--type=merge", `-p={"data":{"`+c.entry+`":null}}`)
+	}
 	writeLists(t, file)
 	awaitGuards(t, file, "", installed, hold)
 }
