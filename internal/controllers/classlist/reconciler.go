@@ -61,7 +61,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if latest == nil {
 		return reconcile.Result{}, nil // Before every policy has been seen, the class of one could be removed by mistake.
 	}
-	present, err := r.list.Present()
+	present, err := r.list.Present(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

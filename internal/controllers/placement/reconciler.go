@@ -8,13 +8,11 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/kube/kept"
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
@@ -37,12 +35,10 @@ type Reconciler struct {
 	// lead.
 	stored atomic.Pointer[map[string]string]
 	left   prometheus.Gauge
-	// written is the result of the last write, which the watch may not have brought yet. last are the
-	// entries that were last seen in a list of the operator, for a list that is deleted or replaced. It is
-	// nil if none was seen.
-	written *unstructured.Unstructured
-	last    map[string]string
-	marks   marks
+	// last are the entries that were last seen in a list of the operator, for a list that is deleted or replaced.
+	// It is nil if none was seen.
+	last  map[string]string
+	marks marks
 }
 
 // NewReconciler returns a Reconciler of the AdmissionParams of this name. It calls wake after each change of
@@ -108,12 +104,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if latest == nil || latest.Slices == nil {
 		return reconcile.Result{}, nil // Before every slice has been seen, the entry of one could be removed by mistake.
 	}
-	before, err := r.list.Present()
+	before, err := r.list.Present(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
-	}
-	if before != nil && r.written != nil && protocol.Newer(r.written.GetResourceVersion(), before.GetResourceVersion()) {
-		before = r.written
 	}
 	listed, err := kept.Data(before)
 	if err != nil {
@@ -136,7 +129,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		if written == nil {
 			return result, err
 		}
-		r.written = written
 	}
 	if known := r.stored.Swap(&want.entries); known == nil || !maps.Equal(*known, want.entries) {
 		r.wake()

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -43,19 +44,18 @@ type Object struct {
 
 	trigger  *leading.Trigger
 	informer leading.Informer
+	// version is the one that was last written or read, empty for none.
+	version string
 }
 
 // Controller returns the controller of the object. The reconciler is called after Wake, which is debounced
 // by this period, and when the object has changed. It reads the object with Present, and writes it with
 // Amend.
 func (o *Object) Controller(name string, period time.Duration, reconciler reconcile.Reconciler) *leading.Controller {
-	thisOne := func(list *metav1.ListOptions) {
-		list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.Name.Name).String()
-	}
 	o.trigger, o.informer.Log = leading.NewTrigger(period, leading.Single(o.Name)), o.Log
 	o.informer.New = func() toolscache.SharedIndexInformer {
 		return dynamicinformer.NewFilteredDynamicInformer(o.Client, o.Resource, o.Name.Namespace, 0,
-			toolscache.Indexers{}, thisOne).Informer()
+			toolscache.Indexers{}, o.selectOne).Informer()
 	}
 	return &leading.Controller{
 		Name: name, Reconciler: reconciler, Sources: []source.Source{o.trigger, &o.informer}, Log: o.Log,
@@ -65,8 +65,39 @@ func (o *Object) Controller(name string, period time.Duration, reconciler reconc
 // Wake schedules a call of the reconciler. It never blocks.
 func (o *Object) Wake() { o.trigger.Wake() }
 
-// Present returns the object as it was last seen, nil if there is none.
-func (o *Object) Present() (*unstructured.Unstructured, error) { return o.informer.Get(o.Name) }
+// selectOne selects the object in a list.
+func (o *Object) selectOne(list *metav1.ListOptions) {
+	list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.Name.Name).String()
+}
+
+// Present returns the object, nil if there is none. The watch may not have brought the last write yet. If etcd is
+// restored from a backup, it never does, because versions begin again at an earlier one. So the API server is asked
+// if an earlier one was seen.
+func (o *Object) Present(ctx context.Context) (*unstructured.Unstructured, error) {
+	seen, err := o.informer.Get(o.Name)
+	if err != nil || o.version == "" {
+		return seen, err
+	}
+	if seen != nil {
+		order, err := resourceversion.CompareResourceVersion(seen.GetResourceVersion(), o.version)
+		if err == nil && order >= 0 {
+			return seen, nil
+		}
+	}
+	reading, cancel := context.WithTimeout(ctx, kube.APITimeout)
+	defer cancel()
+	var one metav1.ListOptions
+	o.selectOne(&one)
+	list, err := o.Client.Resource(o.Resource).Namespace(o.Name.Namespace).List(reading, one)
+	if err != nil {
+		return nil, fmt.Errorf("cannot read %s: %w", o.Content, err)
+	}
+	if o.version = ""; len(list.Items) == 0 {
+		return nil, nil
+	}
+	o.version = list.Items[0].GetResourceVersion()
+	return &list.Items[0], nil
+}
 
 // Data returns the data of an object, nil if there is no object.
 func Data(object *unstructured.Unstructured) (map[string]string, error) {
@@ -118,6 +149,7 @@ func (o *Object) Amend(
 		result, err = leading.Written(ctx, err)
 		return nil, result, err
 	}
+	o.version = after.GetResourceVersion()
 	if restored := o.Pacer.Wrote(key, content, manager, time.Now()); !restored {
 		o.Log.Info("Wrote "+o.Content, strings.ToLower(o.Kind), o.Name, "changes", len(changes), "created", before == nil)
 	}
