@@ -115,56 +115,62 @@ func TestASliceIsListedBeforeItsFirstAnswerAndWhileItHoldsAnything(t *testing.T)
 	awaitPlacements(t, list, nil)
 }
 
+// placedSlice is a slice that is listed, with its policy and its operator.
+type placedSlice struct {
+	o       *operator
+	list    *v1alpha1.AdmissionParams
+	listing func(*parts)
+	policy  *v1alpha1.ResourcePolicy
+	user    string
+}
+
+// placeSlice starts an operator, which lists a slice under a policy that retains what it grants.
+func placeSlice(t *testing.T) *placedSlice {
+	t.Helper()
+	installSliceCRDs(t)
+	p := &placedSlice{user: creatorOf("mine", "rome")}
+	p.list, p.listing = newPlacements(t)
+	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
+	p.policy = kubetest.Create(t, classGold(enforcing, retaining))
+	rome := newTenancy(t, "rome")
+	p.o = startOperator(t, p.listing)
+	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Incomplete cpu=2,memory=4Gi")
+	awaitPlacements(t, p.list, map[string]string{p.user: "pool=gold"})
+	return p
+}
+
 // The next leader knows what is required from the policy, and without one that it does not know it.
 func TestAListThatIsLostWhileNobodyLeadsLiftsNothing(t *testing.T) {
-	installSliceCRDs(t)
-	list, listing := newPlacements(t)
-	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
-	gold := classGold(enforcing, retaining)
-	policy := kubetest.Create(t, gold.DeepCopy())
-	rome := newTenancy(t, "rome")
-	o := startOperator(t, listing)
-	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Incomplete cpu=2,memory=4Gi")
-	user := creatorOf("mine", "rome")
-	listed := map[string]string{user: "pool=gold"}
-	awaitPlacements(t, list, listed)
-
+	p := placeSlice(t)
 	empty := func() {
-		kubetest.Edit(t, list, func(o client.Object) { o.(*v1alpha1.AdmissionParams).Data = nil }, kubetest.WriteSpec)
+		kubetest.Edit(t, p.list, func(o client.Object) { o.(*v1alpha1.AdmissionParams).Data = nil }, kubetest.WriteSpec)
 	}
-	gone := func() { kubetest.Remove(t, list) }
+	gone := func() { kubetest.Remove(t, p.list) }
 	for _, step := range []struct {
 		lose func()
 		want string
-	}{{empty, "pool=gold"}, {gone, "pool=gold"}, {func() { kubetest.Remove(t, policy); empty() }, "?"}, {gone, "?"}} {
-		o.stop()
+	}{{empty, "pool=gold"}, {gone, "pool=gold"}, {func() { kubetest.Remove(t, p.policy); empty() }, "?"}, {gone, "?"}} {
+		p.o.stop()
 		step.lose()
-		o = startOperator(t, listing)
-		awaitPlacements(t, list, map[string]string{user: step.want})
+		p.o = startOperator(t, p.listing)
+		awaitPlacements(t, p.list, map[string]string{p.user: step.want})
 	}
-	kubetest.Create(t, gold.DeepCopy())
-	awaitPlacements(t, list, listed)
+	kubetest.Create(t, classGold(enforcing, retaining))
+	awaitPlacements(t, p.list, map[string]string{p.user: "pool=gold"})
 }
 
 // Its mark is of an earlier generation, or of a list that was deleted. One change of the list as it is keeps the mark.
 func TestACopyOfAnEarlierListLiftsNothing(t *testing.T) {
-	installSliceCRDs(t)
-	list, listing := newPlacements(t)
-	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
-	policy := kubetest.Create(t, classGold(enforcing, retaining))
-	rome := newTenancy(t, "rome")
-	o := startOperator(t, listing)
-	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Incomplete cpu=2,memory=4Gi")
-	user := creatorOf("mine", "rome")
-	awaitPlacements(t, list, map[string]string{user: "pool=gold"})
+	p := placeSlice(t)
+	list, user := p.list, p.user
 	earlier := list.DeepCopy()
 	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(list), earlier))
-	editPolicy(t, policy, func(s *v1alpha1.ResourcePolicySpec) {
+	editPolicy(t, p.policy, func(s *v1alpha1.ResourcePolicySpec) {
 		s.Slices.NodeSelector = v1alpha1.Labels{"zone": "a", "pool": "gold"}
 	})
 	placed := map[string]string{user: "pool=gold,zone=a"}
 	awaitPlacements(t, list, placed)
-	kubetest.Remove(t, policy) // Then only the list says what is required.
+	kubetest.Remove(t, p.policy) // Then only the list says what is required.
 
 	edit := func(change func(data map[string]string) map[string]string) {
 		kubetest.Edit(t, list, func(o client.Object) {
@@ -186,9 +192,9 @@ func TestACopyOfAnEarlierListLiftsNothing(t *testing.T) {
 		change func()
 		want   map[string]string
 	}{{replace, map[string]string{user: "?"}}, {lift, nil}, {recreate, map[string]string{user: "?"}}} {
-		o.stop()
+		p.o.stop()
 		step.change()
-		o = startOperator(t, listing)
+		p.o = startOperator(t, p.listing)
 		awaitPlacements(t, list, step.want)
 	}
 	lift()
@@ -197,21 +203,25 @@ func TestACopyOfAnEarlierListLiftsNothing(t *testing.T) {
 
 // The leader of an earlier build wrote another mark.
 func TestTheListOfAnEarlierBuildIsBelieved(t *testing.T) {
-	installSliceCRDs(t)
-	list, listing := newPlacements(t)
-	goldNode(t, "gold-1", "cpu", "8", "memory", "16Gi", "pods", "10")
-	policy := kubetest.Create(t, classGold(enforcing, retaining))
-	rome := newTenancy(t, "rome")
-	o := startOperator(t, listing)
-	awaitAnswer(t, rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi")), "Accepted Incomplete cpu=2,memory=4Gi")
-	user := creatorOf("mine", "rome")
-	kubetest.Remove(t, policy)
-	o.stop()
-	kubetest.Edit(t, list, func(o client.Object) {
-		o.(*v1alpha1.AdmissionParams).Data = map[string]string{user: "pool=gold", ".complete": "true"}
+	p := placeSlice(t)
+	kubetest.Remove(t, p.policy)
+	p.o.stop()
+	kubetest.Edit(t, p.list, func(o client.Object) {
+		o.(*v1alpha1.AdmissionParams).Data = map[string]string{p.user: "pool=gold", ".complete": "true"}
 	}, kubetest.WriteSpec)
-	startOperator(t, listing)
-	awaitPlacements(t, list, map[string]string{user: "pool=gold"})
+	startOperator(t, p.listing)
+	awaitPlacements(t, p.list, map[string]string{p.user: "pool=gold"})
+}
+
+// Others can write any mark, such as that of a later generation before a restore of etcd. A write that leaves the data
+// as it is does not change the generation.
+func TestAMarkOfTheNextGenerationIsReplaced(t *testing.T) {
+	p := placeSlice(t)
+	kubetest.Edit(t, p.list, func(o client.Object) {
+		params := o.(*v1alpha1.AdmissionParams)
+		params.Data[".complete"] = fmt.Sprintf("%s/%d", params.UID, params.Generation+2)
+	}, kubetest.WriteSpec)
+	awaitPlacements(t, p.list, map[string]string{p.user: "pool=gold"})
 }
 
 func TestASliceThatCannotBeListedIsNotAnswered(t *testing.T) {

@@ -174,13 +174,28 @@ func (o *Object) create(ctx context.Context, entries map[string]any) (*unstructu
 	return o.patch(ctx, created, entries)
 }
 
-// patch makes these changes to the object at its version.
+// patch makes these changes to the object at its version, and adds the mark.
 func (o *Object) patch(
 	ctx context.Context, object *unstructured.Unstructured, changes map[string]any,
 ) (*unstructured.Unstructured, error) {
 	if o.Mark != "" {
-		changes[o.Mark] = markOf(object, object.GetGeneration()+1)
+		mark := markOf(object, object.GetGeneration()+1)
+		if data, err := Data(object); err == nil && data[o.Mark] == mark {
+			// Others have written it. If nothing else changed, the generation would not, so the mark goes first.
+			if object, err = o.merge(ctx, object, map[string]any{o.Mark: nil}); err != nil {
+				return nil, err
+			}
+			mark = markOf(object, object.GetGeneration()+1)
+		}
+		changes[o.Mark] = mark
 	}
+	return o.merge(ctx, object, changes)
+}
+
+// merge writes these changes.
+func (o *Object) merge(
+	ctx context.Context, object *unstructured.Unstructured, changes map[string]any,
+) (*unstructured.Unstructured, error) {
 	body, err := json.Marshal(map[string]any{
 		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "data": changes,
 	})
