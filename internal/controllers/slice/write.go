@@ -65,8 +65,12 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 }
 
 // paceRecord delays the next write of a slice whose record this write restored. A slice whose answer
-// follows is not delayed: the answer ends the delay.
+// follows is not delayed: the answer ends the delay. If another client has raised one amount and lowered another
+// one, a record of both is written first, which restores nothing yet.
 func (w *Writer) paceRecord(uid types.UID, t *task) {
+	if !t.want.Met(&t.record.Record) {
+		return
+	}
 	now := time.Now()
 	object, content := w.grants.namespace+"/"+grantName(t.record.name, uid), contentOf(&t.record)
 	if restored := w.records.Wrote(object, content, "", now); restored {

@@ -62,6 +62,14 @@ type Want struct {
 	Gone bool
 }
 
+// record returns the record once everything is as wanted.
+func (w *Want) record() *Record {
+	return &Record{Present: w.Kept.With(w.Share), Earlier: w.Earlier.Without(w.Class), Released: w.Gone}
+}
+
+// Met reports whether the record is as wanted. One that also covers what has to be given up first is not.
+func (w *Want) Met(record *Record) bool { return record.same(w.record()) }
+
 // Action is a kind of write.
 type Action int
 
@@ -183,7 +191,7 @@ func (e *Entry) next(want Want) (Action, Record) {
 			return WriteAnswer, Record{}
 		}
 	}
-	target := &Record{Present: want.Kept.With(want.Share), Earlier: want.Earlier.Without(want.Class), Released: want.Gone}
+	target := want.record()
 	switch {
 	case e.record.same(target):
 		return Nothing, Record{}
