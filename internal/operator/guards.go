@@ -17,14 +17,15 @@ func (h *house) ofGuards() (r room, err error) {
 		if err != nil {
 			return r, err
 		}
+		pacer := h.restores.Pacer("AdmissionParams", h.log.WithName("lists")) // One logs at most one line a minute.
 		if h.ServedClasses != "" {
 			list := classlist.NewReconciler(h.liqo, types.NamespacedName{Namespace: namespace, Name: h.ServedClasses}, h.table,
-				h.OtherClasses, h.restores, h.log.WithName("classes"))
+				h.OtherClasses, pacer, h.log.WithName("classes"))
 			r.leading, r.published = append(r.leading, list), append(r.published, onSnapshot(list.Wake))
 		}
 		if h.Placements != "" {
 			list := placement.NewReconciler(h.liqo, types.NamespacedName{Namespace: namespace, Name: h.Placements}, h.table,
-				h.wake, h.restores, h.log.WithName("placements"))
+				h.wake, pacer, h.log.WithName("placements"))
 			h.answers.AwaitPlacement(list)
 			r.leading, r.collectors = append(r.leading, list), append(r.collectors, list)
 			r.published = append(r.published, onSnapshot(list.Wake))

@@ -37,13 +37,12 @@ type Reconciler struct {
 // NewReconciler returns a Reconciler of the AdmissionParams of this name. It also lists the classes of
 // others.
 func NewReconciler(
-	client dynamic.Interface, list types.NamespacedName, from *table.Table, others []string, restores restore.Restores,
+	client dynamic.Interface, list types.NamespacedName, from *table.Table, others []string, pacer *restore.Pacer,
 	log logr.Logger,
 ) *Reconciler {
-	const kind = "AdmissionParams"
 	r := &Reconciler{
 		list: kept.Object{
-			Client: client, Resource: paramsResource, Kind: kind, Name: list, Pacer: restores.Pacer(kind, log), Log: log,
+			Client: client, Resource: paramsResource, Kind: "AdmissionParams", Name: list, Pacer: pacer, Log: log,
 			Content: "the list of served classes",
 		},
 		table: from, others: others,

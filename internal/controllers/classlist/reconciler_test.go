@@ -98,7 +98,7 @@ func newTestWriter(objects ...runtime.Object) testWriter {
 			panic(err)
 		}
 	}
-	l.Reconciler = NewReconciler(l.client, types.NamespacedName{Namespace: "n", Name: "list"}, table.New(), nil, restore.New(), logr.Discard())
+	l.Reconciler = NewReconciler(l.client, types.NamespacedName{Namespace: "n", Name: "list"}, table.New(), nil, restore.New().Pacer("AdmissionParams", logr.Discard()), logr.Discard())
 	return l
 }
 

@@ -44,13 +44,12 @@ type Reconciler struct {
 // NewReconciler returns a Reconciler of the AdmissionParams of this name. It calls wake after each change of
 // the list.
 func NewReconciler(
-	client dynamic.Interface, list types.NamespacedName, from *table.Table, wake func(), restores restore.Restores,
+	client dynamic.Interface, list types.NamespacedName, from *table.Table, wake func(), pacer *restore.Pacer,
 	log logr.Logger,
 ) *Reconciler {
-	const kind = "AdmissionParams"
 	r := &Reconciler{
 		list: kept.Object{
-			Client: client, Resource: paramsResource, Kind: kind, Name: list, Pacer: restores.Pacer(kind, log), Log: log,
+			Client: client, Resource: paramsResource, Kind: "AdmissionParams", Name: list, Pacer: pacer, Log: log,
 			Content: "the list of placements", Mark: complete,
 		},
 		table: from, wake: wake, marks: marks{},

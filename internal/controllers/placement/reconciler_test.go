@@ -72,7 +72,7 @@ func newOn(client *dynamicfake.FakeDynamicClient, wake func()) *Reconciler {
 		Result:   &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}},
 		Policies: policies(gold), Slices: decided{accepted("mine-1", gold)},
 	})
-	return NewReconciler(client, types.NamespacedName{Namespace: "n", Name: "list"}, from, wake, restore.New(), logr.Discard())
+	return NewReconciler(client, types.NamespacedName{Namespace: "n", Name: "list"}, from, wake, restore.New().Pacer("AdmissionParams", logr.Discard()), logr.Discard())
 }
 
 func TestARivalOfTheListIsRestoredLessAndLessOftenAndNoNewSliceIsAnsweredMeanwhile(t *testing.T) {
