@@ -16,6 +16,9 @@ const (
 	// MaxNodeResources is the number of resource names that the ledger counts per node. cpu, memory
 	// and pods are always among them.
 	MaxNodeResources = 256
+	// MaxName is the maximum length of a resource name in bytes: the API server accepts a prefix of 253, a slash
+	// and a name of 63.
+	MaxName = 253 + 1 + 63
 	// MaxCreator is the maximum length of a pod's creator in bytes, the same as for a label value.
 	MaxCreator = 63
 )

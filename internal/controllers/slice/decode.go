@@ -6,6 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -30,8 +31,8 @@ const (
 	classCost = 256
 	// maxClassFields is the number of fields of an entry of a list that are kept.
 	maxClassFields = 4
-	// maxName bounds a resource name. The longest valid one has 317 bytes.
-	maxName = 320
+	// maxName bounds a resource name. One that is cut stays too long.
+	maxName = capacity.MaxName + 1
 	// maxField bounds any other text of a slice.
 	maxField = 256
 	// maxKeptLabels is one label more than a filter admits.

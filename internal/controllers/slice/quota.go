@@ -18,7 +18,7 @@ func parseQuota(u *unstructured.Unstructured) capacity.Amounts {
 	resources, _, _ := unstructured.NestedMap(u.Object, quotaPath...)
 	amounts := make(capacity.Amounts, len(resources))
 	for name, value := range resources {
-		if q, ok := parseQuantity(value); ok && len(name) <= maxName {
+		if q, ok := parseQuantity(value); ok && len(name) <= capacity.MaxName {
 			amounts[name] = quantity.AmountOf(name, q, quantity.Down)
 		}
 	}
