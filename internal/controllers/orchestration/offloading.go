@@ -147,7 +147,8 @@ func (w *write) drops() bool {
 
 // content renders the write without the deadlines, for the pacer.
 func (w *write) content() string {
-	return fmt.Sprint(w.action == remove, w.orchestration, w.strategy, w.selected, w.drain, slices.Sorted(maps.Keys(w.draining)))
+	draining := slices.Sorted(maps.Keys(w.draining))
+	return fmt.Sprint(w.action == remove, w.orchestration, w.strategy, w.selected, w.drain, draining)
 }
 
 // manager returns who else has changed the object last, empty if that is not known.
