@@ -284,18 +284,15 @@ func (e *evaluation) withdraw(b previousOffer, h *holding) *Offer {
 	return left
 }
 
-// keep returns an offer as it is whose policy is gone, and nil after the grace.
+// keep returns an offer as it is whose policy is awaited, and nil for any other.
 func (e *evaluation) keep(o *Offer) *Offer {
-	if _, exists := e.index.byName[o.Policy]; exists || !o.InForce() || o.Policy == restoredPolicy {
+	if _, awaited := e.in.Awaited[o.Policy]; !awaited {
 		return nil
 	}
 	if !o.Withdrawn() {
 		kept := *o
 		kept.moved = e.now
 		o = &kept
-	}
-	if !e.lasts(o.moved, e.in.Grace) {
-		return nil
 	}
 	return o
 }

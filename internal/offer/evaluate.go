@@ -35,9 +35,11 @@ type Input struct {
 	Recorded []PreviousOffers
 	// Now is the time of the evaluation.
 	Now time.Time
-	// Grace is the time for which an offer stays as it is on which no policy decides because its policy is
-	// gone, 0 to withdraw it at once.
+	// Grace is the time for which a policy that is gone is awaited, 0 to withdraw its offers at once.
 	Grace time.Duration
+	// Awaited are the policies that are awaited, by name: see Awaiting. An offer of one of them stays as it is
+	// if no other policy decides on it.
+	Awaited map[string]Awaited
 }
 
 // After returns the input of the evaluation that follows a result, nil for the first evaluation.
@@ -54,8 +56,7 @@ type Result struct {
 	Offers
 	// Reports describe what each policy does, by its name.
 	Reports map[string]*Report
-	// Again is after how long a 0 is no longer owed, or an offer no longer kept whose policy is gone, 0 for
-	// never.
+	// Again is after how long a 0 is no longer owed, or a policy no longer awaited, 0 for never.
 	Again time.Duration
 
 	evaluation *evaluation
@@ -95,6 +96,9 @@ func Evaluate(in Input) *Result {
 	for i, p := range e.plans {
 		r.Reports[p.Name] = tallies[i].report(p, e)
 	}
+	for _, p := range in.Awaited {
+		e.evaluateAfter(p.Left)
+	}
 	r.Again = e.again
 	e.finish()
 	return r
@@ -128,21 +132,21 @@ func boundDeparted(all []Departed) []Departed {
 	return all
 }
 
-// owed reports whether a 0 is still owed since a time.
-func (e *evaluation) owed(since int64) bool { return e.lasts(since, OwedFor) }
-
-// lasts reports whether a period that began at a time still lasts. If it does, lasts schedules an evaluation
-// for its end.
-func (e *evaluation) lasts(since int64, long time.Duration) bool {
-	if elapsed(e.now, since, long) {
+// owed reports whether a 0 is still owed since a time. If it is, owed schedules an evaluation for the end.
+func (e *evaluation) owed(since int64) bool {
+	if elapsed(e.now, since, OwedFor) {
 		return false
 	}
 	// A clock that was set back lets nothing wait for longer.
-	left := long - time.Duration(max(0, e.now-since))*time.Second
+	e.evaluateAfter(OwedFor - time.Duration(max(0, e.now-since))*time.Second)
+	return true
+}
+
+// evaluateAfter schedules an evaluation after this time, unless one is due before.
+func (e *evaluation) evaluateAfter(left time.Duration) {
 	if e.again == 0 || left < e.again {
 		e.again = left
 	}
-	return true
 }
 
 // evaluation is the state of one Evaluate. Explanations are computed from it afterwards.

@@ -13,6 +13,7 @@ type clock struct {
 	cluster
 	now   time.Time
 	grace time.Duration
+	Awaiting
 	*Result
 }
 
@@ -25,6 +26,7 @@ func (c *clock) after(d time.Duration, known []Consumer, policies ...Policy) {
 	c.now = c.now.Add(d)
 	in := c.input(known, policies...)
 	in.Now, in.Grace = c.now, c.grace
+	c.Update(&in)
 	c.Result = Evaluate(in.After(c.Result))
 }
 

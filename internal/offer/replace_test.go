@@ -62,6 +62,21 @@ func TestOffersStayWhileTheirPolicyIsReplaced(t *testing.T) {
 	expect(t, "withdrawn", c.Of("rome").Offers[1].Withdrawn(), false)
 }
 
+func TestAClockThatIsSetBackLetsAPolicyBeAwaitedForTheGraceAgainAtMost(t *testing.T) {
+	gold := fixed("gold", capacity.Amounts{"cpu": 8000}, class("gold"))
+	for _, after := range []time.Duration{0, ReplaceGrace / 2} {
+		c := newClock()
+		c.grace = ReplaceGrace
+		c.after(0, consumers("rome"), gold)
+		c.after(time.Second, consumers("rome"))
+		c.after(after-time.Hour, consumers("rome"))
+		expect(t, "set back", offered(c.Result, "rome")["gold"]["cpu"], int64(8000))
+		expect(t, "the next change", c.Again, ReplaceGrace)
+		c.after(c.Again, consumers("rome"))
+		expect(t, "after the grace again", offered(c.Result, "rome")["gold"]["cpu"], int64(0))
+	}
+}
+
 func TestOnlyAPolicyThatIsGoneIsAwaited(t *testing.T) {
 	amounts := capacity.Amounts{"cpu": 8000}
 	before := fixed("p", amounts, class("gold"))

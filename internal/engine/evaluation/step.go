@@ -14,9 +14,11 @@ import (
 // State is kept from one evaluation to the next, besides the offers. The zero State is of a process that
 // has just started. It is not safe for concurrent use. A copy goes on by itself.
 type State struct {
-	// Levels holds the levels of the pools, Answers the answers of external sources.
-	Levels  offer.Stabilizer
-	Answers offer.LastAnswers
+	// Levels holds the levels of the pools, Answers the answers of external sources, Awaiting the policies that
+	// are gone.
+	Levels   offer.Stabilizer
+	Answers  offer.LastAnswers
+	Awaiting offer.Awaiting
 }
 
 // Inputs holds everything else that an evaluation depends on. All fields but Grace, Previous, Recorded,
@@ -66,6 +68,7 @@ func (s *State) Step(in Inputs) *Outcome {
 	}
 	of := offer.Input{Policies: in.Policies.Valid, Consumers: in.Consumers, Recorded: in.Recorded, Now: in.Now,
 		Grace: in.Grace}
+	s.Awaiting.Update(&of)
 	s.Answers.Update(&of, in.AnswersOf)
 	of.View = in.Ledger.View(in.Policies.Selections, in.resources(of.External)...)
 	out := &Outcome{LevelsAgain: s.Levels.Stabilize(in.Now, &of)}
