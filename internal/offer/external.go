@@ -19,9 +19,9 @@ func AnsweredNames(external map[string]capacity.Answers) []string {
 }
 
 // LastAnswers keeps the answers that count for each policy from one evaluation to the next: what a
-// policy offers outlives a restart of this process and an edit of the address, until the monitor has
-// answered for the consumer. The zero value has none. It is not safe for concurrent use. A copy
-// goes on by itself.
+// policy offers outlives a restart of this process, an edit of the address and a replacement of the policy,
+// until the monitor has answered for the consumer. The zero value has none. It is not safe for concurrent use.
+// A copy goes on by itself.
 type LastAnswers struct {
 	// byPolicy is replaced and never changed, as is all that it holds.
 	byPolicy map[string]capacity.Answers
@@ -32,24 +32,30 @@ func LastAnswersAt(external map[string]capacity.Answers) LastAnswers {
 	return LastAnswers{byPolicy: external}
 }
 
-// Update sets in.External. The answersOf returns what a monitor has answered so far. Before the first
-// evaluation, what in.Recorded says that a policy offered counts as its last answers.
+// Update sets in.External, for the policies and those that are awaited. The answersOf returns what a monitor has
+// answered so far. Before the first evaluation, what in.Recorded says that a policy offered counts as its last
+// answers.
 func (l *LastAnswers) Update(in *Input, answersOf func(capacity.Monitor) capacity.Answers) {
 	before := l.byPolicy
 	if before == nil {
 		before = recordedAnswers(in.Recorded)
 	}
 	l.byPolicy = map[string]capacity.Answers{}
-	for i := range in.Policies {
-		p := &in.Policies[i]
+	note := func(p *Policy) {
 		if p.External == nil {
-			continue
+			return
 		}
 		answers := answersOf(p.External.Monitor)
 		if last := before[p.Name]; !p.External.Zero && len(last.Of) > 0 {
 			answers = withLast(answers, last)
 		}
 		l.byPolicy[p.Name] = answers
+	}
+	for i := range in.Policies {
+		note(&in.Policies[i])
+	}
+	for _, p := range in.Awaited {
+		note(p.Policy)
 	}
 	in.External = l.byPolicy
 }

@@ -167,6 +167,37 @@ func TestLastAnswersOutliveARestartAndAnEditUntilThereAreNewOnes(t *testing.T) {
 	expect(t, "a policy that zeroes", of(update(&LastAnswers{}, silent, external("p", zeroed)), "rome"), capacity.Amounts(nil))
 }
 
+func TestLastAnswersOutliveAReplacementOfThePolicy(t *testing.T) {
+	last, awaiting, now := &LastAnswers{}, &Awaiting{}, noon
+	update := func(d time.Duration, answers capacity.Answers, policies ...Policy) capacity.Amounts {
+		now = now.Add(d)
+		in := Input{Policies: policies, Now: now, Grace: ReplaceGrace}
+		awaiting.Update(&in)
+		last.Update(&in, func(capacity.Monitor) capacity.Answers { return answers })
+		answers = in.External["p"]
+		if answered, ok := answers.For("rome"); ok {
+			return answers.Distinct[answered.Index].Amounts
+		}
+		return nil
+	}
+	silent, gone := capacity.Answers{Problem: "it has not answered yet"}, ReplaceGrace-time.Second
+	two, three := capacity.Amounts{"cpu": 2000}, capacity.Amounts{"cpu": 3000}
+	expect(t, "at first", update(0, answering("rome", two), external("p")), two)
+	expect(t, "gone", update(0, silent), two)
+	expect(t, "gone for longer", update(gone, silent), two)
+	expect(t, "applied again", update(0, silent, external("p")), two)
+	expect(t, "gone again, and still read", update(0, answering("rome", three)), three)
+	expect(t, "applied again", update(0, silent, external("p")), three)
+	update(0, silent)
+	update(gone, silent)
+	expect(t, "gone for the grace", update(time.Second, silent), capacity.Amounts(nil))
+	expect(t, "applied after the grace", update(0, silent, external("p")), capacity.Amounts(nil))
+
+	update(0, answering("rome", two), external("p"))
+	update(0, silent)
+	expect(t, "replaced by a policy that zeroes", update(0, silent, external("p", zeroed)), capacity.Amounts(nil))
+}
+
 func TestAGrantIsLimitedByWhatIsAnsweredForItsConsumer(t *testing.T) {
 	c, last := newCluster(), &LastAnswers{}
 	in := Input{Policies: []Policy{external("p", func(p *Policy) { p.Class = "gold" })}, Consumers: consumers("rome")}

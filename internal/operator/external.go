@@ -41,10 +41,12 @@ func newExternals(
 	if p.removeAfter > 0 {
 		after = p.removeAfter
 	}
-	return &externals{
+	e := &externals{
 		Manager:  external.New(p.debouncer.Wake, holding, after, log.WithName("external")),
 		observer: p.observer, policies: policies, consumers: consumers, done: make(chan struct{}),
 	}
+	e.Grace = p.grace()
+	return e
 }
 
 // and returns the sources of an engine with this one added, which waits for the others.
@@ -97,6 +99,14 @@ func (e *externals) follow(s *table.Snapshot) {
 	for i := range s.Policies {
 		if p := s.Policies[i].Parsed; p != nil && p.External != nil {
 			addScope(scopes, p.External.Monitor, s.Reports[p.Name].Scope)
+		}
+	}
+	for _, p := range s.Input.Awaited { // What it was asked and answered outlives a replacement.
+		if p.External == nil {
+			continue
+		}
+		if ids, read := e.Followed(p.External.Monitor); read {
+			addScope(scopes, p.External.Monitor, ids)
 		}
 	}
 	e.Follow(scopes)

@@ -345,7 +345,8 @@ func TestAnExternalSourceIsToldThatAConsumerIsGoneAfterARestart(t *testing.T) {
 	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	m := externaltest.Start(t, externaltest.Pools)
 	m.Offer("cpu", "4")
-	kubetest.Create(t, kubetest.Policy("all", fromMonitor(m)))
+	all := func() client.Object { return kubetest.Create(t, kubetest.Policy("all", fromMonitor(m))) }
+	policy := all()
 	peers := map[string]client.Object{}
 	for _, id := range []string{"lima", "oslo", "rome"} {
 		peers[id] = kubetest.Create(t, kubetest.ForeignCluster(t, id, id, nil))
@@ -373,8 +374,12 @@ func TestAnExternalSourceIsToldThatAConsumerIsGoneAfterARestart(t *testing.T) {
 		t.Fatalf("removed before it was due: %v", got)
 	}
 
-	soon := func(p *parts) { p.removeAfter = 50 * time.Millisecond }
+	// The operator starts while the policy is replaced.
+	kubetest.Remove(t, policy)
+	soon := func(p *parts) { p.removeAfter, p.replaceGrace = 50*time.Millisecond, time.Minute }
 	o = startOperator(t, soon)
+	test.Eventually(t, func() string { return cmp.Diff(true, o.table.Revision() > 1) }) // As by a new leader.
+	all()
 	test.Eventually(t, func() string { return cmp.Diff([]string{"lima", "rome"}, m.Removals()) })
 	recorded("oslo")
 	o.stop()

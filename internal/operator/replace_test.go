@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"context"
 	"slices"
 	"sync"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // reading is what a client read after a notification.
@@ -120,5 +123,55 @@ func TestLiqoV0ReadsNothingLowerWhileAPolicyIsReplaced(t *testing.T) {
 	// Times in offers are whole seconds.
 	if took := time.Since(removed); took < offer.ReplaceGrace-time.Second {
 		t.Errorf("everything was taken back after %v", took)
+	}
+}
+
+func TestNothingFallsWhileAPolicyOfAnExternalSourceIsReplaced(t *testing.T) {
+	installSliceCRDs(t)
+	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	otherTimeout := func(e *v1alpha1.External) { e.TimeoutSeconds = new(int32(2)) }
+	for name, tc := range map[string]struct{ before, after []func(*v1alpha1.External) }{
+		"the same monitor":           {},
+		"with another timeout":       {after: []func(*v1alpha1.External){otherTimeout}},
+		"the same, and zero if lost": {[]func(*v1alpha1.External){zeroOnFailure}, []func(*v1alpha1.External){zeroOnFailure}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := externaltest.Start(t, externaltest.Pools)
+			m.Offer("cpu", "4", "memory", "8Gi", "pods", "20")
+			gold := func(with []func(*v1alpha1.External)) *v1alpha1.ResourcePolicy {
+				return kubetest.Create(t, kubetest.Policy("gold", fromMonitor(m, with...), inClass("gold")))
+			}
+			policy := gold(tc.before)
+			rome, lima := newTenancy(t, "rome"), kubetest.Create(t, kubetest.ForeignCluster(t, "lima", "lima", nil))
+			slice := rome.ask("s", nodestest.List("cpu", "3", "memory", "1Gi", "pods", "10"))
+			o := startOperator(t, func(p *parts) { p.replaceGrace, p.removeAfter = time.Minute, 3*time.Second })
+			awaitAnswer(t, slice, "Accepted Granted cpu=3,memory=1Gi,pods=10")
+			readings := watchLiqoV0(t, dialLiqoV0(t, o.table), "gold", "rome")
+			test.Eventually(t, func() string { return cmp.Diff([]reading{{"rome", "4"}}, readings()) })
+			test.Eventually(t, func() string { return cmp.Diff(true, m.Reads()["lima"] > 0) })
+			kubetest.Remove(t, lima)
+			known := func(want bool) {
+				t.Helper()
+				test.Eventually(t, func() string { return cmp.Diff(want, o.table.Current().Known("lima")) })
+			}
+			known(false) // The monitor is told so after removeAfter.
+
+			// From now on the monitor is silent.
+			m.Answer(func(ctx context.Context, _ string) (*wire.PoolResourceList, error) {
+				<-ctx.Done()
+				return nil, ctx.Err()
+			})
+			for range 3 {
+				kubetest.Remove(t, policy)
+				test.Eventually(t, func() string { return cmp.Diff(1, len(o.table.Current().Input.Awaited)) })
+				policy = gold(tc.after)
+				test.Eventually(t, func() string { return cmp.Diff(0, len(o.table.Current().Input.Awaited)) })
+			}
+			awaitAnswer(t, slice, "Accepted Granted cpu=3,memory=1Gi,pods=10")
+			m.Offer("cpu", "5", "memory", "8Gi", "pods", "20")
+			test.Eventually(t, func() string { return cmp.Diff([]reading{{"rome", "4"}, {"rome", "5"}}, readings()) })
+			test.Eventually(t, func() string { return cmp.Diff([]string{"lima"}, m.Removals()) })
+			o.stop()
+		})
 	}
 }

@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 
@@ -125,7 +124,7 @@ func (h *house) ofSlices() (room, error) {
 func (h *house) ofEngine(all room) room {
 	evaluator := engine.New(engine.Config{
 		Ledger: h.ledger, Policies: h.policies, Consumers: h.clusters, Slices: h.decider, Peers: h.decider.Peers,
-		Debouncer: h.debouncer, Table: h.table, Grace: cmp.Or(h.replaceGrace, offer.ReplaceGrace),
+		Debouncer: h.debouncer, Table: h.table, Grace: h.grace(),
 		Previous: func() []offer.PreviousOffers { return h.record.Previous(h.policies.Previous()) },
 		Sources:  h.monitors.and(all.sources), Answers: h.monitors.Answers, Published: all.published,
 		Log: h.log.WithName("offers"),

@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -22,6 +23,7 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/restore"
+	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/source/peers"
@@ -98,6 +100,9 @@ type parts struct {
 	// reconcilers holds the reconcilers in Go.
 	reconcilers map[string]plugin.Reconciler
 }
+
+// grace is the time for which a policy that is gone is awaited.
+func (p *parts) grace() time.Duration { return cmp.Or(p.replaceGrace, offer.ReplaceGrace) }
 
 // setup adds to the manager everything that watches, evaluates and writes. The manager must have
 // been created with NewScheme and cacheOptions, and without leader election.

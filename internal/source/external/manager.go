@@ -21,6 +21,8 @@ const MaxMonitors = 16
 type Manager struct {
 	// Changed, if it is set before Start, is called when the result of Asked has changed. It must not block.
 	Changed func()
+	// Grace is for how long Resume waits for policies with monitors at the addresses.
+	Grace time.Duration
 	// wake is called when a monitor has news.
 	wake func()
 	log  logr.Logger
@@ -32,8 +34,9 @@ type Manager struct {
 	mu       sync.Mutex
 	sources  map[capacity.Monitor]*source
 	removals removals
-	// resumed waits for the next Depart.
-	resumed map[string][]string
+	// resumed waits, by address, for the next Depart with a monitor there, until a time.
+	resumed      map[string][]string
+	resumedUntil time.Time
 	// running is nil before Start, and ended set after it.
 	running context.Context //nolint:containedctx // It ends the sources that are added later.
 	ended   bool
@@ -123,6 +126,17 @@ func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 
 func byText(a, b capacity.Monitor) int {
 	return strings.Compare(fmt.Sprintf("%+v", a), fmt.Sprintf("%+v", b))
+}
+
+// Followed returns the consumers, sorted, that a monitor is asked about, and whether it is read.
+func (m *Manager) Followed(monitor capacity.Monitor) (ids []string, read bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.sources[monitor]
+	if s == nil {
+		return nil, false
+	}
+	return s.book.all()[1:], true // The first one is the empty ID.
 }
 
 // Answers returns what a monitor has answered so far.

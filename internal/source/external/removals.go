@@ -50,7 +50,10 @@ func (r removals) addDeparted(at endpoint, ids []string) (dropped int) {
 		r[at] = map[string]removal{}
 	}
 	for _, id := range ids {
-		if _, is := r[at][id]; !is && len(r[at]) >= MaxConsumers {
+		if _, is := r[at][id]; is {
+			continue // It may be due.
+		}
+		if len(r[at]) >= MaxConsumers {
 			dropped++
 			continue
 		}

@@ -125,6 +125,51 @@ func TestAConsumerThatComesBackInTimeIsNotRemoved(t *testing.T) {
 	})
 }
 
+func TestARemovalKeepsItsTimeHoweverOftenItIsNoted(t *testing.T) {
+	simulateReplica(t, func(r *replica, of capacity.Monitor) {
+		left := time.Since(start)
+		r.follow(of, "oslo")
+		for range 4 { // As each term of a leader does.
+			test.Pass(RemoveAfter / 5)
+			r.Resume(map[string][]string{of.Address: {"rome"}})
+			r.follow(of, "oslo")
+		}
+		test.Pass(time.Hour)
+		got := r.removed()
+		if len(got) != 1 || got[0].id != "rome" || got[0].at > left+RemoveAfter+removeTick {
+			t.Errorf("got the calls %v, want one about rome before %v", got, left+RemoveAfter+removeTick)
+		}
+	})
+}
+
+// A replica may start while the policy is replaced.
+func TestTheRecordWaitsForAMonitorForTheGrace(t *testing.T) {
+	simulateReplica(t, func(r *replica, of capacity.Monitor) {
+		r.Grace = 10 * time.Second
+		without := func() {
+			r.Follow(nil)
+			r.Depart(knows("oslo"))
+		}
+		without()
+		r.Resume(map[string][]string{of.Address: {"lima"}})
+		without()
+		test.Pass(r.Grace - time.Second)
+		without()
+		r.follow(of, "oslo")
+		test.Pass(RemoveAfter + removeTick)
+		if got := r.removed(); len(got) != 1 || got[0].id != "lima" {
+			t.Errorf("got the calls %v, want one about lima", got)
+		}
+		without()
+		r.Resume(map[string][]string{of.Address: {"rome"}})
+		test.Pass(r.Grace)
+		without()
+		if asked := r.Asked(); len(asked) > 0 {
+			t.Errorf("after the grace, the record still lists %v", asked)
+		}
+	})
+}
+
 // A policy that is for fewer consumers, or a monitor that is asked about its first 10,000 only, does not
 // end a consumer.
 func TestAConsumerThatIsStillKnownIsNotRemovedUntilItIsGone(t *testing.T) {

@@ -29,21 +29,35 @@ func (m *Manager) Depart(known func(id string) bool) {
 	for _, s := range m.sources {
 		m.addDeparted(s, slices.DeleteFunc(slices.Clone(m.resumed[s.monitor.Address]), s.book.follows))
 	}
-	m.removals.update(asked, known, time.Now().Add(m.removeAfter))
-	if m.resumed != nil {
-		m.resumed = nil
-		m.Changed()
+	now := time.Now()
+	m.removals.update(asked, known, now.Add(m.removeAfter))
+	for at := range asked {
+		m.drop(at.address)
+	}
+	if !now.Before(m.resumedUntil) {
+		m.drop(slices.Collect(maps.Keys(m.resumed))...)
 	}
 }
 
 // Resume adds the consumers that a record lists, by address: those that are not known any more are removed
-// from the monitors there, some minutes after the next Depart.
+// from the monitors there, some minutes after the next Depart. An address without a monitor waits for Grace: its
+// policy may be about to be applied again.
 func (m *Manager) Resume(asked map[string][]string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if len(asked) > 0 {
-		m.resumed = asked
+		m.resumed, m.resumedUntil = maps.Clone(asked), time.Now().Add(m.Grace)
 		m.wake()
+	}
+}
+
+// drop drops what a record lists at addresses.
+func (m *Manager) drop(addresses ...string) {
+	for _, address := range addresses {
+		if _, is := m.resumed[address]; is {
+			delete(m.resumed, address)
+			m.Changed()
+		}
 	}
 }
 
