@@ -130,6 +130,18 @@ func (c *Catalog) Of(consumer string) []Entry {
 	return c.unknown
 }
 
+// Kept returns the classes in which a consumer has what it could have before, because their policies are gone
+// and awaited. They have no entries.
+func (c *Catalog) Kept(consumer string) []string {
+	var classes []string
+	for _, o := range c.snapshot.Of(consumer).Offers {
+		if o.Class != "" && o.Withdrawn() && o.InForce() {
+			classes = append(classes, o.Class)
+		}
+	}
+	return classes
+}
+
 // In returns the entries of a consumer as they are for the slices of one of its tenants.
 func (c *Catalog) In(t table.Tenant) []Entry {
 	all := c.Of(t.Consumer)

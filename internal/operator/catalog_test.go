@@ -253,6 +253,38 @@ func TestEachConsumerReadsItsOffersAndNothingElse(t *testing.T) {
 	awaitBindings(t)
 }
 
+func TestAnOfferStaysWhileItsPolicyIsReplaced(t *testing.T) {
+	withLiqo(t)
+	config, api := installCatalog(t), kubetest.API(t)
+	newTenant(t, "liqo-tenant-rome", "rome")
+	policy := kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), inClass("gold")))
+	launch := func() *operator {
+		return launchOperator(t, config, publishing(t, catalog.DefaultQPS), func(p *parts) { p.replaceGrace = time.Minute })
+	}
+	o := launch()
+	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4"})
+	o.stop()
+	gold := &v1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: "gold"}}
+	test.Must(t, api.Get(t.Context(), client.ObjectKeyFromObject(gold), gold))
+	// It is old enough to be written again at once.
+	gold.Status.ObservedTime.Time = gold.Status.ObservedTime.Add(-time.Minute)
+	gold.Status.ValidUntil.Time = gold.Status.ObservedTime.Add(core.Validity)
+	test.Must(t, api.Update(t.Context(), gold))
+	o = launch()
+	test.Eventually(t, func() string { return cmp.Diff(true, o.table.Current() != nil) }) // It awaits what it has seen.
+
+	kubetest.Remove(t, policy)
+	kubetest.Create(t, kubetest.Policy("silver", kubetest.Fixed("cpu", "2"), inClass("silver")))
+	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4", "liqo-tenant-rome/silver": "2"})
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "5"), inClass("gold")))
+	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "5", "liqo-tenant-rome/silver": "2"})
+	var after v1alpha1.Offer
+	test.Must(t, api.Get(t.Context(), client.ObjectKeyFromObject(gold), &after))
+	if after.UID != gold.UID {
+		t.Errorf("the Offer was deleted and created again")
+	}
+}
+
 // requireReadOnly requires that a user of rome reads rome's Offers, and can do nothing else.
 func requireReadOnly(t *testing.T, user, group string) {
 	t.Helper()

@@ -19,8 +19,10 @@ import (
 type state interface {
 	// tenants are the peerings with consumers.
 	tenants() []table.Tenant
-	// classes returns the classes that are shown to a tenant, each once.
+	// classes returns the classes that are shown to a tenant, each once, and kept those whose Offers stay as
+	// they are.
 	classes(to table.Tenant) []string
+	kept(to table.Tenant) []string
 	// offer returns the entry of a class as of now, and whether it is shown.
 	offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool)
 }
@@ -38,6 +40,8 @@ func (p published) classes(to table.Tenant) []string {
 	}
 	return all
 }
+
+func (p published) kept(to table.Tenant) []string { return p.Kept(to.Consumer) }
 
 func (p published) offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool) {
 	entries := p.In(to)
@@ -100,10 +104,12 @@ func (p *plan) enqueue(i id, after time.Duration) {
 // wantedObject is an object that exists or should exist.
 type wantedObject struct {
 	id
-	// tenant and want are its owner and its content; present is unset for one that must not exist.
+	// tenant and want are its owner and its content; present is unset for one that must not exist. One that is
+	// kept stays as it is, if it exists.
 	tenant  table.Tenant
 	want    fingerprint
 	present bool
+	kept    bool
 	// since is the time of the first change that is not written yet, zero for none.
 	since time.Time
 	// written is the time of the last write, failed the number of failures since, and retry the
@@ -155,16 +161,20 @@ func (p *plan) replace(
 		}
 	}
 	for i, o := range p.objects {
-		if want[i] == nil && o.present {
-			o.present, changed[i] = false, o
+		if want[i] == nil && (o.present || o.kept) {
+			o.present, o.kept, changed[i] = false, false, o
 		}
 	}
 	for i, o := range want {
 		known := p.object(i)
-		if first || !known.present || known.want != o.want || known.tenant != o.tenant {
+		if o.kept {
+			known.kept = true
+			continue
+		}
+		if first || !known.present || known.kept || known.want != o.want || known.tenant != o.tenant {
 			changed[i] = known
 		}
-		known.tenant, known.want, known.present = o.tenant, o.want, true
+		known.tenant, known.want, known.present, known.kept = o.tenant, o.want, true, false
 	}
 	dues := map[id]time.Time{}
 	for i, o := range changed {
@@ -205,6 +215,10 @@ func (p *plan) desired(latest state, role types.UID) map[id]*wantedObject {
 		for _, class := range latest.classes(tenant) {
 			j.id = id{offers, tenant.Namespace, class}
 			add(j)
+		}
+		for _, class := range latest.kept(tenant) {
+			i := id{offers, tenant.Namespace, class}
+			all[i] = &wantedObject{id: i, kept: true}
 		}
 		if role != "" {
 			j.id = id{bindings, tenant.Namespace, RoleBinding}
@@ -247,6 +261,9 @@ func (p *plan) due(o *wantedObject, now time.Time) time.Time {
 		p.events.foreign(o, have)
 	}
 	switch {
+	case o.kept:
+		o.since = time.Time{}
+		return time.Time{}
 	case !o.present && (!exists || o.foreign):
 		o.since = time.Time{}
 		if forget := o.written.Add(interval); now.Before(forget) {

@@ -32,6 +32,8 @@ type shown struct {
 	titles map[string]map[string]string
 	states map[string]table.TenantState
 	more   []table.Tenant
+	// keeps are classes that are kept for each consumer.
+	keeps []string
 }
 
 func (s *shown) tenants() []table.Tenant {
@@ -47,6 +49,8 @@ func (s *shown) tenants() []table.Tenant {
 func (s *shown) classes(to table.Tenant) []string {
 	return slices.Collect(maps.Keys(s.titles[to.Consumer]))
 }
+
+func (s *shown) kept(table.Tenant) []string { return s.keeps }
 
 func (s *shown) offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool) {
 	title, found := s.titles[to.Consumer][class]
@@ -267,6 +271,44 @@ func TestAChangeThatIsUndoneBeforeItsTurnIsNotWritten(t *testing.T) {
 		b.pass(interval)
 		if names := b.written(); len(names) > 0 {
 			b.t.Errorf("wrote %v", names)
+		}
+	})
+}
+
+func TestAnOfferIsLeftAloneWhileItIsKept(t *testing.T) {
+	bubble(t, rate.Inf, func(b *bench) {
+		keeps := &shown{titles: map[string]map[string]string{"rome": {}}, keeps: []string{"gold", "silver"}}
+		expect := func(when string, titles map[string]string, writes int) {
+			b.t.Helper()
+			b.require(titles)
+			if names := b.written(); len(names) != writes {
+				b.t.Errorf("%s: wrote %v, want %d writes", when, names, writes)
+			}
+		}
+		a := map[string]string{"tenant-rome/gold": "a"}
+		b.see(oneOffer("a"))
+		expect("at first", a, 1)
+		b.see(keeps)
+		b.pass(interval)
+		expect("kept", a, 0)
+		b.see(oneOffer("a"))
+		b.pass(renewAfter - interval)
+		expect("shown again, and renewed", a, 1)
+		b.see(keeps)
+		b.pass(interval)
+		b.see(oneOffer("b"))
+		expect("shown with another title", map[string]string{"tenant-rome/gold": "b"}, 1)
+
+		b.pause() // As by another leader.
+		b.see(keeps)
+		b.pass(interval)
+		expect("kept by another leader", map[string]string{"tenant-rome/gold": "b"}, 0)
+		b.see(&shown{titles: keeps.titles})
+		b.pass(interval)
+		expect("not kept any longer", map[string]string{}, 1)
+		b.pass(interval)
+		if len(b.objects) > 0 {
+			b.t.Errorf("left in memory: %v", b.objects)
 		}
 	})
 }
