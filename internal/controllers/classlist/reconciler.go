@@ -68,7 +68,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	served := servedClasses(latest.Policies, r.others)
+	served := servedClasses(latest.Policies, latest.Input.Awaited, r.others)
 	changes := amendments(listed, served)
 	if present != nil && len(changes) == 0 {
 		return reconcile.Result{}, nil

@@ -42,8 +42,10 @@ func TestOnlyClassesOfPoliciesInForceAndOfOthersAreServed(t *testing.T) {
 		{Name: "dry-run", Parsed: &offer.Policy{Class: "trial", DryRun: true}},
 		{Name: "unnamed", Parsed: &offer.Policy{}},
 		{Name: "invalid"},
+	}, map[string]offer.Awaited{
+		"gone": {Policy: &offer.Policy{Class: "bronze"}}, "gone-dry-run": {Policy: &offer.Policy{Class: "iron", DryRun: true}},
 	}, []string{"default", "gold"})
-	if diff := cmp.Diff([]string{"default", "gold", "silver"}, got); diff != "" {
+	if diff := cmp.Diff([]string{"bronze", "default", "gold", "silver"}, got); diff != "" {
 		t.Error(diff)
 	}
 }

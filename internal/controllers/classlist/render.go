@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 
+	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -11,17 +12,23 @@ import (
 // to others.
 const servedByProffer = "proffer"
 
-// servedClasses returns the classes of the policies in force and the given others, sorted, each once.
-// It omits the unnamed class, which is for Liqo v0.
-func servedClasses(list []table.Policy, others []string) []string {
+// servedClasses returns the classes of the policies in force, of those that are awaited and the given others,
+// sorted, each once. It omits the unnamed class, which is for Liqo v0.
+func servedClasses(list []table.Policy, awaited map[string]offer.Awaited, others []string) []string {
 	classes := map[string]struct{}{}
 	for _, class := range others {
 		classes[class] = struct{}{}
 	}
-	for i := range list {
-		if parsed := list[i].Parsed; parsed != nil && !parsed.DryRun && parsed.Class != "" {
-			classes[parsed.Class] = struct{}{}
+	add := func(p *offer.Policy) {
+		if p != nil && !p.DryRun && p.Class != "" {
+			classes[p.Class] = struct{}{}
 		}
+	}
+	for i := range list {
+		add(list[i].Parsed)
+	}
+	for _, p := range awaited {
+		add(p.Policy)
 	}
 	return slices.Sorted(maps.Keys(classes))
 }
