@@ -27,12 +27,13 @@ func poolsAnswer(offers []*offer.Offer) *wire.PoolResourceList {
 // The client may have read withdrawn offers before, and Liqo removes no resource by itself. So the
 // answer also has the resources that only withdrawn offers name. If a withdrawn offer still holds
 // more than the offer in force, the larger amount counts: the client has one virtual node for the
-// pods of all classes.
+// pods of all classes. The same holds for an offer that is kept because its policy is gone, unless the client
+// reads the unnamed class, as it did before.
 func flatAnswer(offers []*offer.Offer) *flat.ResourceList {
 	inForce, _ := flatOffer(offers)
 	values := map[string]int64{}
 	for _, o := range offers {
-		if o.InForce() && o != inForce {
+		if o.InForce() && o != inForce && inForce != nil && inForce.Class == "" {
 			continue
 		}
 		for _, a := range o.Amounts {
@@ -47,16 +48,20 @@ func flatAnswer(offers []*offer.Offer) *flat.ResourceList {
 }
 
 // flatOffer returns the offer in force that the flat form, which has no classes, answers with: the
-// offer of the unnamed class, or the only one, or nil if no offer is in force. It is not ok if several
-// classes are in force and all have names. Offers are sorted by class, so the unnamed class is first.
+// offer of the unnamed class, or the only one on which a policy decides, or nil for none. It is not ok if
+// policies decide in several classes and all have names. Offers are sorted by class, so the unnamed class is
+// first.
 func flatOffer(offers []*offer.Offer) (inForce *offer.Offer, ok bool) {
 	for _, o := range offers {
 		switch {
 		case !o.InForce():
-		case inForce == nil:
-			inForce = o
-		case inForce.Class != "":
+		case o.Class == "":
+			return o, true
+		case o.Withdrawn(): // It is kept, because its policy is gone.
+		case inForce != nil:
 			return nil, false
+		default:
+			inForce = o
 		}
 	}
 	return inForce, true

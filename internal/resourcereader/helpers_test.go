@@ -182,6 +182,13 @@ func withdrawn(class string, amounts ...offer.Amount) *offer.Offer {
 	return o
 }
 
+// kept returns a pool whose policy is gone and awaited.
+func kept(class string, amounts ...offer.Amount) *offer.Offer {
+	r := pool(class, amounts...).Record()
+	r.Moved = 1
+	return r.Offer("")
+}
+
 // published returns a table with the entries. Other consumers are offered nothing.
 func published(entries map[string]*offer.Entry) *table.Table {
 	tab := table.New()

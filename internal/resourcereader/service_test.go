@@ -101,6 +101,20 @@ func TestTheFlatFormFollowsAChangeOfClass(t *testing.T) {
 			[]*offer.Offer{withdrawn("", cpu(1)), withdrawn("gold", cpu(2), of("pods", 4))},
 			map[string]string{"cpu": "2", "pods": "4"},
 		},
+		"gold to silver, while the policy of gold is awaited": {
+			[]*offer.Offer{kept("gold", cpu(2), of("pods", 4)), pool("silver", cpu(3))},
+			map[string]string{"cpu": "3", "pods": "4"},
+		},
+		"gold to unnamed, while the policy of gold is awaited": {
+			[]*offer.Offer{pool("", cpu(1)), kept("gold", cpu(2))}, map[string]string{"cpu": "1"},
+		},
+		"unnamed to gold, while the unnamed policy is awaited": {
+			[]*offer.Offer{kept("", cpu(1)), pool("gold", cpu(2)), pool("silver", cpu(3))}, map[string]string{"cpu": "1"},
+		},
+		"all awaited": {
+			[]*offer.Offer{kept("gold", cpu(2)), kept("silver", cpu(3)), withdrawn("bronze", of("pods", 0))},
+			map[string]string{"cpu": "3", "pods": "0"},
+		},
 		"all withdrawn and none unnamed": {
 			[]*offer.Offer{
 				withdrawn("gold", cpu(0), of("memory", 7), of("pods", 3)), withdrawn("silver", cpu(2), of("pods", 1)),
