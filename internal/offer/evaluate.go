@@ -15,8 +15,8 @@ import (
 type Input struct {
 	// Policies are all valid policies, in any order. An invalid policy takes no part.
 	Policies []Policy
-	// Consumers are the known consumers, each once, in any order. Consumers that a policy names, those
-	// with pods or grants, and those that give nodes of a pool are known without being listed.
+	// Consumers are the known consumers, each once, in any order. Consumers that a policy names, also one that is
+	// awaited, those with pods or grants, and those that give nodes of a pool are known without being listed.
 	Consumers []Consumer
 	// View is the account of nodes and pods. Its Pools answer Selections(Policies), in the same order;
 	// its Columns include ResourceNames(Policies) and the names of Recorded.

@@ -267,6 +267,13 @@ func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
 	for id := range x.naming {
 		add(id)
 	}
+	for _, p := range in.Awaited {
+		for s := range p.scopes {
+			for id := range s.IDs {
+				add(id)
+			}
+		}
+	}
 	for id := range x.giving {
 		add(id)
 	}

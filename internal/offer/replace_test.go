@@ -23,6 +23,7 @@ func TestOffersStayWhileTheirPolicyIsReplaced(t *testing.T) {
 		for _, id := range []string{"rome", "oslo", "anybody"} {
 			expect(t, name+": "+id, offered(c.Result, id), offered(before, id))
 			expect(t, name+": "+id+" reads the same", c.Of(id).SameAmounts(before.Of(id)), true)
+			expect(t, name+": "+id+" is known", c.Known(id), id != "anybody")
 		}
 	}
 	c.after(time.Second, known, other)
