@@ -1,8 +1,10 @@
 package dbtest
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 
@@ -10,8 +12,9 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-// galera is where Debian's package galera-4, which mariadb-server depends on, has its library.
-const galera = "/usr/lib/galera/libgalera_smm.so"
+// galera returns the path of Galera's library. PROFFER_GALERA overrides the path of Debian's package galera-4,
+// which mariadb-server depends on.
+func galera() string { return cmp.Or(os.Getenv("PROFFER_GALERA"), "/usr/lib/galera/libgalera_smm.so") }
 
 // StartCluster starts the two nodes of a cluster of MariaDB and Galera, which end with the test. Both take
 // writes. They refuse tables without a primary key, and rows of other engines than InnoDB.
@@ -27,11 +30,10 @@ func StartCluster(t testing.TB, settings ...string) (first, second *Server) {
 // which it gets the data of another node.
 func startNode(t testing.TB, others string, addresses, settings []string) *Server {
 	t.Helper()
-	if !executable("/usr/bin/rsync") {
-		t.Fatalf("there is no rsync, which the nodes of a cluster need: %s", install)
-	}
+	_, err := find("rsync", searchPath())
+	test.Must(t, err)
 	all := append([]string{
-		"wsrep-on=ON", "wsrep-provider=" + galera, "wsrep-cluster-address=" + others, "wsrep-node-address=127.0.0.1",
+		"wsrep-on=ON", "wsrep-provider=" + galera(), "wsrep-cluster-address=" + others, "wsrep-node-address=127.0.0.1",
 		fmt.Sprintf("wsrep-provider-options=gmcast.listen_addr=tcp://%s;ist.recv_addr=%s;gcache.size=16M",
 			addresses[0], addresses[1]),
 		"wsrep-sst-method=rsync", "wsrep-sst-receive-address=" + addresses[2],

@@ -289,7 +289,7 @@ func gone(t *testing.T, dir string) {
 
 func TestAMissingProgramIsOneLineThatSaysWhatToInstall(t *testing.T) {
 	_, err := find("mariadbd", []string{t.TempDir()})
-	const want = "there is no mariadbd, which the tests of databases need: run apt-get install mariadb-server postgresql pgbouncer"
+	const want = "there is no mariadbd, which the tests of databases need: run apt-get install mariadb-server postgresql pgbouncer rsync"
 	if err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

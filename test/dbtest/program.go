@@ -19,8 +19,8 @@ import (
 // held is the name of the server's process in its tether, and heldPooler that of the pooler's.
 const held, heldPooler = "server", "pooler"
 
-// install is what a machine without a server needs. The error is one line.
-const install = "run apt-get install mariadb-server postgresql pgbouncer"
+// install names the packages to install. The error is one line.
+const install = "run apt-get install mariadb-server postgresql pgbouncer rsync"
 
 // find returns the path of a program in the first of these directories that has it.
 func find(name string, dirs []string) (string, error) {

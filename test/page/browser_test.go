@@ -2,6 +2,7 @@ package page
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -25,16 +26,8 @@ const pageTime = 3 * time.Minute
 // startBrowser runs a headless Chromium until the test ends.
 func startBrowser(t *testing.T) context.Context {
 	t.Helper()
-	program := ""
-	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {
-		if path, err := exec.LookPath(name); err == nil {
-			program = path
-			break
-		}
-	}
-	if program == "" {
-		t.Fatal("there is no Chromium in PATH: get it with apt-get install chromium")
-	}
+	program, err := findBrowser()
+	test.Must(t, err)
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(program), chromedp.UserDataDir(profileDir(t)),
 		chromedp.WindowSize(1280, 800), chromedp.WSURLReadTimeout(pageTime),
 		// Its sandbox does not work for root, nor in most containers. The browser loads our pages only.
@@ -45,6 +38,29 @@ func startBrowser(t *testing.T) context.Context {
 	t.Cleanup(cancel)
 	test.Must(t, chromedp.Do(browser))
 	return browser
+}
+
+// findBrowser returns the path of Chromium, which PROFFER_CHROMIUM can name. hack/gotest/packages.sh checks that
+// there is one. Ubuntu's chromium-browser does not run without its snap, so it comes last.
+func findBrowser() (string, error) {
+	if program := os.Getenv("PROFFER_CHROMIUM"); program != "" {
+		return exec.LookPath(program)
+	}
+	for _, name := range []string{"chromium", "google-chrome", "chromium-browser"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, nil
+		}
+	}
+	return "", errors.New("there is no Chromium in PATH: get it, or name it by PROFFER_CHROMIUM")
+}
+
+func TestAnEnvironmentVariableNamesTheBrowser(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "browser")
+	test.Must(t, os.WriteFile(program, nil, 0o700))
+	t.Setenv("PROFFER_CHROMIUM", program)
+	if got, err := findBrowser(); err != nil || got != program {
+		t.Errorf("got %q and %v, want %q", got, err, program)
+	}
 }
 
 // profileDir returns a directory for the browser to write to, and removes it at the end of the test.
