@@ -121,6 +121,7 @@ unit: gotest ## Run the tests that need no control plane and no database, with t
 # changed sources of a program that a test starts.
 .PHONY: test
 test: ## Run all tests: half an hour; installs a browser and databases if root runs it on Debian or Ubuntu
+	@hack/gotest/outline.sh
 	@hack/gotest/packages.sh
 	@$(MAKE) --no-print-directory gotest build
 	@assets="$$($(CONTROLPLANE))"; $(CONTROLPLANE) liqo >/dev/null; $(CONTROLPLANE) prometheus >/dev/null; \

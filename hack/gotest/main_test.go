@@ -66,11 +66,12 @@ func TestTheReportCountsTestsAndShowsOnlyFailures(t *testing.T) {
 		want         []string
 	}{
 		"passed tests are counted and quiet": {
-			source: source, want: []string{"\n2 passed, 0 failed, 1 skipped\n", "m_test.go:4: not now", "TestGood", " 3 tests; 1/1"},
+			source: source, want: []string{"\n2 passed, 0 failed, 1 skipped\n", "m_test.go:4: not now", "TestGood", " 3 tests; 1/1, 2 passed, 0 failed\n"},
 		},
 		"failed tests are shown": {
 			source: source + `func TestBad(t *testing.T) { t.Run("sub", func(t *testing.T) { t.Error("the reason") }) }`, fails: true,
-			want: []string{"FAIL: m TestBad/sub\n", "the reason", "\n2 passed, 2 failed, 1 skipped\n", "tests failed in: "},
+			want: []string{"FAIL: m TestBad/sub\n", "the reason", "\n2 passed, 2 failed, 1 skipped\n", "tests failed in: ",
+				" 5 tests; 1/1, 2 passed, 2 failed\n"},
 		},
 		"a panic is shown": {
 			source: source + `func TestBad(t *testing.T) { panic("the reason") }`, fails: true,

@@ -124,8 +124,8 @@ func (p *progress) ended(r *moduleRun, event testjson.TestEvent, execution *test
 		if pkg := execution.Package(event.Package); pkg != nil {
 			tests = pkg.Total
 		}
-		p.line(word, fmt.Sprintf("%-36s %5.1f s %4d tests; %d/%d", p.place(r, event.Package), event.Elapsed, tests,
-			p.done, len(p.places)))
+		p.line(word, fmt.Sprintf("%-36s %5.1f s %4d tests; %d/%d, %d passed, %d failed", p.place(r, event.Package),
+			event.Elapsed, tests, p.done, len(p.places), p.passed, p.failed))
 	case event.Action == testjson.ActionPass:
 		p.passed++
 	case event.Action == testjson.ActionFail:
