@@ -12,11 +12,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/controllers/catalog"
 	"proffer.dev/proffer/internal/controllers/podsecurity"
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/engine"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/plugin"
 	"proffer.dev/proffer/test"
 )
 
@@ -143,8 +145,13 @@ func TestMetricsPassTheLinterBeforeTheFirstSnapshot(t *testing.T) {
 func TestEachControllerHasTheMetricsOfControllerRuntime(t *testing.T) {
 	startOperator(t, withElection(longLease(t)), func(o *parts) {
 		o.ServedClasses, o.Placements, o.OffloadedPodSecurity = "classes", "placements", podsecurity.Level("baseline")
+		o.PublishOffers, o.OrchestrateAs = &PublishOffers{QPS: catalog.DefaultQPS}, "turin"
+		o.reconcilers = map[string]plugin.Reconciler{"Diary": &diary{}}
 	})
-	want := []string{"classlist", "placement", "podsecurity", "resourcepolicy", "resourcepolicy-status"}
+	want := []string{
+		"catalog", "catalog-offer", "catalog-rolebinding", "classlist", "offered", "orchestration", "placement", "plugin-Diary", "podsecurity", "resourcepolicy",
+		"resourcepolicy-status", "slice",
+	}
 	test.Eventually(t, func() string {
 		families, err := metrics.Registry.Gather()
 		test.Must(t, err)
