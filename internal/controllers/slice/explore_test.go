@@ -88,7 +88,7 @@ var scenes = map[string]scene{
 	// No decision is assumed that began while a worker had the slice.
 	"gates that shut during a decision": {
 		capacity: 1, granted: []int64{0}, ask: []int64{1}, slow: true, split: true, async: true,
-		events: [numEvents]int{hides: 1}, depth: 12,
+		events: [numEvents]int{hides: 1}, depth: 14,
 	},
 	// What arrives during a decision is decided on.
 	"versions that arrive during a decision": {
