@@ -205,7 +205,7 @@ type Slice struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Class     string `json:"class"`
-	// Policy is the one that decides, absent for none.
+	// Policy names the policy that decides. It is absent if none does.
 	Policy string `json:"policy,omitempty"`
 	// Asked holds the valid amounts of the request, rounded up to the units in which they are granted.
 	Asked Amounts `json:"asked,omitempty"`

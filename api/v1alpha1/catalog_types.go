@@ -65,8 +65,8 @@ type Catalog struct {
 	CatalogWords `json:",inline"`
 }
 
-// CatalogWords are what a provider writes about a class. Proffer shows them and does not interpret
-// them.
+// CatalogWords hold the description of a class by its provider. Proffer shows them and does not
+// interpret them.
 type CatalogWords struct {
 	// Title names the class for people.
 	// +optional
@@ -167,15 +167,15 @@ type OfferStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	Price string `json:"price,omitempty"`
 
-	// Available is what a new ResourceSlice would be granted now, if nothing else changes. A
-	// ResourceSlice that asks for exactly this is granted in full; one that asks for more of any
-	// resource is not. It has every resource that the class offers or has a default for, also those of
+	// Available predicts the grant of a new ResourceSlice, if nothing else changes. A ResourceSlice
+	// that asks for exactly these amounts is granted in full; one that asks for more of any resource is
+	// not. It has every resource that the class offers or has a default for, also those of
 	// which nothing is available.
 	// +optional
 	Available Quantities `json:"available,omitempty"`
 
-	// Held is what the ResourceSlices of the consumer in this class have been granted, and what its pods
-	// still use of earlier grants.
+	// Held sums the grants of the consumer's ResourceSlices in this class, and the part of earlier grants
+	// that its pods still use.
 	// +optional
 	Held Quantities `json:"held,omitempty"`
 
@@ -184,8 +184,8 @@ type OfferStatus struct {
 	// +optional
 	Ceiling Quantities `json:"ceiling,omitempty"`
 
-	// LargestPod is what is free on one usable node: the one with the most free cpu, of several the one
-	// with the most free memory. It is absent for a class of fixed amounts, and if no node is usable.
+	// LargestPod holds the free amounts of one usable node: the one with the most free cpu, of several
+	// the one with the most free memory. It is absent for a class of fixed amounts, and if no node is usable.
 	// +optional
 	LargestPod Quantities `json:"largestPod,omitempty"`
 

@@ -124,7 +124,7 @@ type GrantedSlice struct {
 	UID string `json:"uid"`
 }
 
-// GrantedShare is what a ResourceSlice holds in one class.
+// GrantedShare holds the grant of a ResourceSlice in one class.
 type GrantedShare struct {
 	// Class is the class of the ResourceSlice at the time of the grant.
 	// +required

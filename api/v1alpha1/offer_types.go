@@ -143,7 +143,7 @@ type Peers struct {
 	Count NodeCount `json:"count,omitempty"`
 
 	// Depth is how far from its owner capacity may be resold. A virtual node counts if its label
-	// proffer.dev/depth is below it; without the label that is 0, which is what a peer has itself. The
+	// proffer.dev/depth is below it. A node without the label has depth 0: the peer owns it. The
 	// answers to ResourceSlices of the class carry the label, with this depth. So clusters that resell to
 	// each other in a circle do not count the same capacity again. 1 to 8. Default: 1, which resells only
 	// what peers have themselves.
@@ -214,7 +214,7 @@ type External struct {
 	// +kubebuilder:default=Keep
 	OnFailure OnFailure `json:"onFailure,omitempty"`
 
-	// TLS makes the operator connect with TLS. Omitted: plaintext, which is what Liqo speaks.
+	// TLS makes the operator connect with TLS. Omitted: plaintext, as Liqo does.
 	// +optional
 	TLS *ExternalTLS `json:"tls,omitempty"`
 }

@@ -70,7 +70,7 @@ type OrchestrationStatus struct {
 	Choices []ConsumerChoice `json:"choices,omitempty"`
 }
 
-// ProviderStatus is what was measured of a provider.
+// ProviderStatus holds the measurements of a provider.
 type ProviderStatus struct {
 	// ClusterID is the ID of the provider.
 	// +required
@@ -191,7 +191,7 @@ type NamespaceNote struct {
 	// +optional
 	Until *metav1.Time `json:"until,omitempty"`
 
-	// Because is what is waited for, or the reason.
+	// Because names the event that is awaited, or the reason.
 	// +required
 	// +kubebuilder:validation:MaxLength=128
 	Because string `json:"because"`

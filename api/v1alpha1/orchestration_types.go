@@ -134,7 +134,7 @@ type Clusters struct {
 	ClusterIDs []ClusterID `json:"clusterIDs,omitempty"`
 }
 
-// KPI is what is measured of a provider.
+// KPI names a measurement of a provider.
 //
 // +kubebuilder:validation:Enum=Uptime;Latency;Price;Remaining
 type KPI string
@@ -142,7 +142,7 @@ type KPI string
 const (
 	// KPIUptime is the percentage of the observed time in which a virtual node was Ready.
 	KPIUptime KPI = "Uptime"
-	// KPILatency is what Liqo's Connection measures, in milliseconds.
+	// KPILatency is the latency that Liqo's Connection reports, in milliseconds.
 	KPILatency KPI = "Latency"
 	// KPIPrice is the price of one unit of a resource, from an annotation of the ForeignCluster.
 	KPIPrice KPI = "Price"
@@ -165,11 +165,11 @@ type Decimal string
 // +kubebuilder:validation:XValidation:rule="self.kpi != 'Price' || !has(self.max) || self.max.matches('^[0-9]{1,9}([.][0-9]{1,9})?$')",message="a price is a decimal number in quotes, with at most nine digits on each side of the point: write one such as \"0.03\""
 // +kubebuilder:validation:XValidation:rule="self.kpi != 'Remaining' || !has(self.min) || self.min.matches('^[0-9]{1,15}([.][0-9]{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$')",message="an amount is written as Kubernetes does, in quotes: write one such as \"4\", \"500m\" or \"16Gi\""
 type Requirement struct {
-	// KPI is what is measured: Uptime, Latency, Price or Remaining.
+	// KPI names the measurement: Uptime, Latency, Price or Remaining.
 	// +required
 	KPI KPI `json:"kpi"`
 
-	// Resource is that of Price and Remaining, such as cpu.
+	// Resource names the resource of Price and Remaining, such as cpu.
 	// +optional
 	Resource ResourceName `json:"resource,omitempty"`
 
@@ -187,11 +187,11 @@ type Requirement struct {
 //
 // +kubebuilder:validation:XValidation:rule="self.kpi in ['Price', 'Remaining'] == has(self.resource)",message="Price and Remaining are of a resource, the other KPIs are not: write resource, such as cpu, with Price and Remaining only"
 type Preference struct {
-	// KPI is what is measured: Uptime, Latency, Price or Remaining.
+	// KPI names the measurement: Uptime, Latency, Price or Remaining.
 	// +required
 	KPI KPI `json:"kpi"`
 
-	// Resource is that of Price and Remaining, such as cpu.
+	// Resource names the resource of Price and Remaining, such as cpu.
 	// +optional
 	Resource ResourceName `json:"resource,omitempty"`
 

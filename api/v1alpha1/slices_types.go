@@ -57,8 +57,8 @@ type Slices struct {
 	// +kubebuilder:validation:MaxLength=1024
 	Filter string `json:"filter,omitempty" text:"slice filter"`
 
-	// FilterMessage is what the answer to a request that is refused says to the consumer: write what it can
-	// ask for. Default: a sentence that names the policy.
+	// FilterMessage is the text of the answer to a refused request. The consumer reads it, so it should name
+	// what can be requested. Default: a sentence that names the policy.
 	// +optional
 	FilterMessage Message `json:"filterMessage,omitempty"`
 

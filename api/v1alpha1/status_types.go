@@ -153,8 +153,8 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
-	// Committed is what all consumers together hold of the pool: for each consumer the larger of what
-	// it was granted and what its pods on these nodes request. Only with offer.nodes.
+	// Committed sums over all consumers the part of the pool that each holds: the larger of its grants
+	// and the requests of its pods on these nodes. Only with offer.nodes.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Committed corev1.ResourceList `json:"committed,omitempty"`
@@ -182,7 +182,7 @@ type ResourcePolicyStatus struct {
 	OfferedResources []ResourceName `json:"offeredResources,omitempty"`
 }
 
-// ConsumerOffer is what one consumer is offered.
+// ConsumerOffer holds the offer to one consumer.
 type ConsumerOffer struct {
 	// ClusterID is the consumer.
 	// +required
@@ -196,8 +196,8 @@ type ConsumerOffer struct {
 	// +kubebuilder:validation:Maximum=63
 	Override *int32 `json:"override,omitempty"`
 
-	// Offer is what the consumer may use now, including its present use. A resource that is no longer
-	// offered is listed as 0.
+	// Offer holds the amounts that the consumer may use now, including its present use. A resource that
+	// is no longer offered is listed as 0.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Offer corev1.ResourceList `json:"offer,omitempty"`
@@ -212,14 +212,14 @@ type ConsumerOffer struct {
 	// +kubebuilder:validation:MaxProperties=256
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 
-	// Used is what the consumer's pods request of the resources in Offer: on the nodes of the policy,
-	// or without offer.nodes on all nodes. Absent for a consumer without pods.
+	// Used sums the requests of the consumer's pods for the resources in Offer: on the nodes of the
+	// policy, or without offer.nodes on all nodes. Absent for a consumer without pods.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Used corev1.ResourceList `json:"used,omitempty"`
 
-	// Now is what the consumer is offered and has been granted in the class at present. It is set only
-	// in a dry run, where Offer and Granted are what the consumer would have.
+	// Now holds the present offer and grants of the consumer in the class. It is set only in a dry run,
+	// where Offer and Granted predict the amounts if the policy were in force.
 	// +optional
 	Now *PresentOffer `json:"now,omitempty"`
 
@@ -234,14 +234,14 @@ type ConsumerOffer struct {
 	Message string `json:"message,omitempty"`
 }
 
-// PresentOffer is what a consumer is offered and has been granted in a class at present.
+// PresentOffer holds the present offer and grants of a consumer in a class.
 type PresentOffer struct {
 	// Policy is the name of the policy that decides. Absent if none does.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Policy string `json:"policy,omitempty"`
 
-	// Offer is what the consumer is offered.
+	// Offer holds the offered amounts.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Offer corev1.ResourceList `json:"offer,omitempty"`

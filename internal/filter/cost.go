@@ -16,7 +16,7 @@ import (
 // takes: to compare lists and maps, to look for something in a list or text, and to read numbers.
 type pricing struct {
 	library.CostEstimator
-	// instructions are those of the regular expressions of the program.
+	// instructions counts the instructions of each regular expression of the program.
 	instructions map[string]int
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// macros are those that an expression may have. Others make lists of values of their own choice, or
+// macros lists the macros that an expression may have. Others make lists of values of their own choice, or
 // repeat what they are called on: 40 calls of optMap in a row would become 2^40 expressions.
 var macros = map[string]bool{
 	"has": true, "all": true, "exists": true, "exists_one": true, "existsOne": true, "filter": true,

@@ -22,7 +22,7 @@ var hints = []struct{ in, write string }{
 	{"recursion", "write an expression with fewer levels"},
 }
 
-// mistakes returns the mistakes with their positions. Fields are those that an expression can read.
+// mistakes returns the mistakes with their positions. Fields lists the fields that an expression can read.
 func mistakes(all []*cel.Error, fields string) error {
 	texts := make([]string, 0, maxMistakes+1)
 	for _, e := range all[:min(len(all), maxMistakes)] {
