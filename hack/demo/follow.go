@@ -105,7 +105,7 @@ func (f *follower) refresh(ctx context.Context, id string) error {
 		return err
 	}
 	if f.cluster.reads {
-		// The generation that a status names is what another operator has processed, if any.
+		// The status names the generation that another operator has processed, if any.
 		return nil
 	}
 	unchanged := f.edits.settle(read)

@@ -23,8 +23,8 @@ func (c *columns) widen(o offered) {
 	c.policy = max(c.policy, utf8.RuneCountInString(orDash(o.policy)))
 }
 
-// within returns the columns for a table of this width.
-func (c columns) within(width int) columns {
+// narrowedTo returns the columns for a table of this width.
+func (c columns) narrowedTo(width int) columns {
 	return columns{class: min(c.class, width/share), policy: min(c.policy, width/share), width: width}
 }
 

@@ -54,7 +54,7 @@ func (t *table) update(at time.Time, now []consumer, width int) (lines, policies
 			t.columns.widen(o)
 		}
 	}
-	columns := t.columns.within(width)
+	columns := t.columns.narrowedTo(width)
 	for _, c := range now {
 		block, deciding := t.block(columns, before[c.id], c)
 		if len(block) > 0 {

@@ -13,7 +13,7 @@ type consumers struct {
 
 // Consumers compiles a filter of consumers. Its expression has the variable consumer, with labels.
 func Consumers(expression string) (offer.ConsumerFilter, error) {
-	return consumerFilters.of(expression, func() (*consumers, error) {
+	return consumerFilters.filterOf(expression, func() (*consumers, error) {
 		p, err := compile(environments().consumers, expression, "consumer.labels")
 		if err != nil {
 			return nil, err
@@ -33,7 +33,7 @@ func (f *consumers) Admits(c offer.Consumer) (ok bool, why string) {
 	if len(c.Labels) == 0 {
 		c.ID = "" // All consumers without labels are one: anybody may ask for the offer to any ID.
 	}
-	return f.of(c.ID, c)
+	return f.resultOf(c.ID, c)
 }
 
 func (p *program) askConsumer(c *offer.Consumer) result {

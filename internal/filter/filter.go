@@ -44,7 +44,7 @@ const (
 // The variables of an expression.
 const nodeVariable, consumerVariable, requestVariable, ageField = "node", "consumer", "request", "age"
 
-// environments are those of expressions on nodes, on consumers, and on requests.
+// environments declare the variables of expressions on nodes, on consumers, and on requests.
 var environments = sync.OnceValue(func() (all struct{ nodes, consumers, slices *cel.Env }) {
 	labels := apiservercel.NewMapType(apiservercel.StringType, apiservercel.StringType, -1)
 	amounts := apiservercel.NewMapType(apiservercel.StringType, apiservercel.QuantityDeclType, -1)
@@ -127,7 +127,7 @@ var ended = func() context.Context {
 	return ctx
 }()
 
-// fields are those of a variable.
+// fields maps the names of the fields of a variable to their values.
 type fields map[string]any
 
 // evaluate returns the result of a program for variables, each with labels of the type map[string]string

@@ -15,8 +15,8 @@ type result struct {
 	why string
 }
 
-// of returns the result for an object.
-func (r *results[T]) of(key string, object T) (ok bool, why string) {
+// resultOf returns the result for an object.
+func (r *results[T]) resultOf(key string, object T) (ok bool, why string) {
 	state := r.digest(&object)
 	latest, result, known := r.Latest(key)
 	if !known || latest != state {

@@ -31,7 +31,7 @@ type nodes struct {
 // Nodes compiles a filter of nodes. Its expression has the variable node, with name, labels and, as
 // quantities, allocatable.
 func Nodes(expression string) (capacity.NodeFilter, error) {
-	return nodeFilters.of(expression, func() (*nodes, error) {
+	return nodeFilters.filterOf(expression, func() (*nodes, error) {
 		p, err := compile(environments().nodes, expression, "node.name, node.labels and node.allocatable")
 		return &nodes{text: expression, program: p}, err
 	})

@@ -14,8 +14,8 @@ type shared[F any] struct {
 	all map[string]weak.Pointer[F]
 }
 
-// of returns the filter of a text, a new one unless it is in use.
-func (s *shared[F]) of(text string, compile func() (*F, error)) (*F, error) {
+// filterOf returns the filter of a text, a new one unless it is in use.
+func (s *shared[F]) filterOf(text string, compile func() (*F, error)) (*F, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.all[text].Value(); f != nil {

@@ -16,7 +16,7 @@ type requests struct {
 // Slices compiles a filter of the requests of ResourceSlices. Its expression has the variables request,
 // with labels, age and, as quantities, resources, and consumer, with labels.
 func Slices(expression string) (offer.SliceFilter, error) {
-	return sliceFilters.of(expression, func() (*requests, error) {
+	return sliceFilters.filterOf(expression, func() (*requests, error) {
 		p, err := compile(environments().slices, expression,
 			"request.resources, request.labels, request.age and consumer.labels")
 		if err != nil {
@@ -39,7 +39,7 @@ func (f *requests) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
 	if !f.readsAge {
 		asked.Age = 0 // The result is for any age.
 	}
-	ok, why := f.of(r.Key, asked)
+	ok, why := f.resultOf(r.Key, asked)
 	if !ok {
 		ruling = offer.Refused
 	}

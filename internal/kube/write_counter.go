@@ -20,13 +20,13 @@ func NewWriteCounter(name, help string, kinds ...string) WriteCounter {
 	c := WriteCounter{prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)}
 	for _, kind := range kinds {
 		for _, result := range []string{"written", "conflict", "failed"} {
-			c.of(kind, result)
+			c.counterOf(kind, result)
 		}
 	}
 	return c
 }
 
-func (c WriteCounter) of(kind, result string) prometheus.Counter {
+func (c WriteCounter) counterOf(kind, result string) prometheus.Counter {
 	if kind == "" {
 		return c.WithLabelValues(result)
 	}
@@ -38,10 +38,10 @@ func (c WriteCounter) of(kind, result string) prometheus.Counter {
 func (c WriteCounter) Count(ctx context.Context, kind string, err error) {
 	switch {
 	case err == nil:
-		c.of(kind, "written").Inc()
+		c.counterOf(kind, "written").Inc()
 	case Stale(err):
-		c.of(kind, "conflict").Inc()
+		c.counterOf(kind, "conflict").Inc()
 	case !errors.Is(ctx.Err(), context.Canceled):
-		c.of(kind, "failed").Inc()
+		c.counterOf(kind, "failed").Inc()
 	}
 }

@@ -64,7 +64,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			cmp.Or(c.FirstRetry, firstRetry), cmp.Or(c.LastRetry, RetryAfter)),
 		NewQueue: c.newQueue,
-		// The names are those of the previous term.
+		// The previous term used the same name.
 		SkipNameValidation: new(true),
 		// While the API server is away, a source waits. The end of the process would help nobody.
 		CacheSyncTimeout: math.MaxInt64,

@@ -46,7 +46,7 @@ func (c *caller) missed() (keys []string) {
 	if len(c.unanswered) > 0 {
 		time.AfterFunc(againPeriod, c.askAgain)
 	} else {
-		c.budget.leave(c)
+		c.budget.dequeue(c)
 	}
 	return keys
 }

@@ -38,9 +38,9 @@ func (a *answers[T]) rehearsed(r *Rehearsal) *answers[T] {
 // String returns the text that identifies the answers.
 func (a *answers[T]) String() string { return a.text }
 
-// of returns the answer about an object. An object that is not answered in time is left out, or keeps the
+// answerTo returns the answer about an object. An object that is not answered in time is left out, or keeps the
 // answer about an earlier state if only the second part of its digest has changed.
-func (a *answers[T]) of(key string, object *T) answer {
+func (a *answers[T]) answerTo(key string, object *T) answer {
 	f, state := a.filter, a.filter.digest(object)
 	latest, got, known := a.known.Latest(key)
 	if known && latest == state {

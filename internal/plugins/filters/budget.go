@@ -66,8 +66,8 @@ func (b *budget) spend(c *caller, took time.Duration) {
 	}
 }
 
-// leave removes a filter without questions from the queue.
-func (b *budget) leave(c *caller) {
+// dequeue removes a filter without questions from the queue.
+func (b *budget) dequeue(c *caller) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.queue = slices.DeleteFunc(b.queue, func(q queued) bool { return q.caller == c })

@@ -28,7 +28,7 @@ type nodeFilter struct{ *answers[capacity.Node] }
 
 // Admits implements capacity.NodeFilter.
 func (f nodeFilter) Admits(n *capacity.Node) (ok bool, why string) {
-	a := f.of(n.Name, n)
+	a := f.answerTo(n.Name, n)
 	return a.ruling == offer.Admitted, a.why
 }
 
@@ -37,7 +37,7 @@ type consumerFilter struct{ *answers[offer.Consumer] }
 
 // Admits implements offer.ConsumerFilter.
 func (f consumerFilter) Admits(c offer.Consumer) (ok bool, why string) {
-	a := f.of(c.ID, &c)
+	a := f.answerTo(c.ID, &c)
 	return a.ruling == offer.Admitted, a.why
 }
 
@@ -46,7 +46,7 @@ type sliceFilter struct{ *answers[offer.Request] }
 
 // Rule implements offer.SliceFilter.
 func (f sliceFilter) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
-	a := f.of(r.Key, r)
+	a := f.answerTo(r.Key, r)
 	return a.ruling, a.why
 }
 
