@@ -4,9 +4,9 @@
 //
 // A module is a directory with a go.mod file, relative to the working directory. The packages that plain
 // lists run without the race detector, apart from the others. One line is printed for each package that ends, and
-// the packages that run if none ends for a minute. At the end come the time and the processor time of each package, the slowest
-// tests, and each failure again with all its output. DIR gets the names of all tests and the events
-// of go test.
+// the packages that run if none ends for a minute. At the end come the time and the processor time of
+// each package, the slowest tests, and each failure again with all its output. DIR gets the names of all
+// tests and the events of go test.
 //
 // gotest exits with 1 if a test failed, or if a module ran no test: a pattern that matches nothing
 // must not look like success.
