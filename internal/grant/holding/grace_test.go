@@ -8,13 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/labels"
-
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
-	"proffer.dev/proffer/internal/selection"
 )
 
 // Whoever replaces a policy deletes it first.
@@ -87,10 +84,17 @@ func newProvider(t *testing.T, policies ...offer.Policy) *provider {
 
 const nodeGrace = 2 * time.Minute
 
+// inZone selects the nodes of a zone. It implements capacity.Selector.
+type inZone string
+
+func (z inZone) Matches(labels map[string]string) bool { return labels["zone"] == string(z) }
+func (inZone) Keys() []string                          { return []string{"zone"} }
+func (z inZone) String() string                        { return string(z) }
+
 // evicting returns a policy of all nodes of a zone in a class, for all consumers or for some.
 func evicting(name, class, zone string, consumers ...string) offer.Policy {
 	p := offer.Policy{Name: name, Class: class, Reclaim: offer.Evict, Nodes: &offer.Nodes{Percent: 100}}
-	p.Nodes.Selection.Selector = selection.Of(labels.SelectorFromSet(labels.Set{"zone": zone}))
+	p.Nodes.Selection.Selector = inZone(zone)
 	if len(consumers) > 0 {
 		p.Consumers.IDs = map[string]struct{}{}
 	}
