@@ -14,7 +14,7 @@ type Excess struct {
 	// Slice is the name of the slice, and User the name under which its pods are sent.
 	Slice, User string
 	Amounts     capacity.Amounts
-	// OfGrant is set if one of the resources was granted. This cluster may add others to pods.
+	// OfGrant is set if one of the resources was granted, or is pods. This cluster may add others to pods.
 	OfGrant bool
 }
 
@@ -58,7 +58,7 @@ func (s *Snapshot) Excesses() []Excess {
 		e := granted[i]
 		beyond := Beyond(e.Amounts, s.usedBy(of.consumer, of.creator))
 		for name := range beyond {
-			e.OfGrant = e.OfGrant || e.Amounts[name] > 0
+			e.OfGrant = e.OfGrant || e.Amounts[name] > 0 || name == capacity.Pods
 		}
 		if e.Amounts = beyond; len(beyond) > 0 {
 			all = append(all, e)
@@ -82,12 +82,19 @@ func (s *Snapshot) usedBy(consumer, creator string) iter.Seq2[string, int64] {
 	}
 }
 
-// Beyond returns what is used beyond a grant. Liqo counts no pods, so a grant without pods limits none.
+// podsWithoutGrant is the number of pods that a slice may have whose grant has no pods: Liqo's default for a virtual
+// node. Liqo itself counts no pods.
+const podsWithoutGrant = 110
+
+// Beyond returns what is used beyond a grant.
 func Beyond(granted capacity.Amounts, used iter.Seq2[string, int64]) capacity.Amounts {
 	excess := capacity.Amounts{}
 	for name, amount := range used {
 		of, limited := granted[name]
-		if amount > of && (limited || name != capacity.Pods) {
+		if !limited && name == capacity.Pods {
+			of = podsWithoutGrant
+		}
+		if amount > of {
 			excess[name] = amount - of
 		}
 	}

@@ -1,6 +1,8 @@
 package table
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -60,7 +62,14 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 		},
 		"more pods than granted": {
 			decided{slice("rome", "s", "gold", capacity.Amounts{"cpu": 4000, "pods": 0})}, []capacity.Pod{pod("rome", "s", nil)},
-			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"pods": 1}, false}},
+			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"pods": 1}, true}},
+		},
+		"pods, without a grant of pods": {
+			decided{slice("rome", "s", "gold", four)}, slices.Repeat([]capacity.Pod{pod("rome", "s", nil)}, podsWithoutGrant), nil,
+		},
+		"more pods than a node has, without a grant of pods": {
+			decided{slice("rome", "s", "gold", four)}, slices.Repeat([]capacity.Pod{pod("rome", "s", nil)}, podsWithoutGrant+2),
+			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"pods": 2}, true}},
 		},
 		"within an earlier class": {
 			decided{slice("rome", "s", "gold", four), slice("rome", "s", "silver", four)},
@@ -91,7 +100,8 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			ledger := capacity.NewLedger()
 			ledger.SetNode(capacity.Node{Name: "n", Allocatable: capacity.Amounts{"gpu": 8}})
-			for _, p := range tc.pods {
+			for i, p := range tc.pods {
+				p.Key += fmt.Sprint(i)
 				ledger.SetPod(p)
 			}
 			s := Snapshot{Input: offer.Input{View: ledger.View(nil)}}
