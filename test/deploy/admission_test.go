@@ -261,6 +261,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	t.Run("applying again keeps the list", func(t *testing.T) {
 		dir, right := overlay(t, "served-classes"), map[string]string{"default": "liqo", "gold": "proffer"}
 		applyAgain(t, dir, len(render(t, "served-classes")))
+		defer mustKubectl(t, "apply", "-k", dir) // Other tests apply all of config/default without --server-side.
 		mustKubectl(t, "apply", "--server-side", "--force-conflicts", "-k", dir)
 		awaitServedClasses(t, right)
 	})

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -17,6 +16,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,17 +45,25 @@ func admissionPolicies(t *testing.T) []string {
 	return names
 }
 
-// withoutGuards deletes the guards of config/default, calls f, and applies them again.
-func withoutGuards(t *testing.T, p *peering, f func()) {
+// admissionPoliciesAgain returns a function that applies the admission policies of config/default: kubectl takes
+// seconds for all objects.
+func admissionPoliciesAgain(t *testing.T) func() {
 	t.Helper()
-	restore := func() {
-		ctx := context.WithoutCancel(t.Context())
-		if _, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
+	file := writeObjects(t, t.TempDir(), slices.DeleteFunc(render(t), func(u *unstructured.Unstructured) bool {
+		return u.GroupVersionKind().Group != "admissionregistration.k8s.io"
+	}))
+	return func() {
+		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-f", file); err != nil {
 			t.Error(err)
 		}
 	}
+}
+
+// withoutGuards deletes the guards of config/default, calls f, and applies them again.
+func withoutGuards(t *testing.T, p *peering, f func()) {
+	t.Helper()
 	defer p.awaitGuards(t)
-	defer restore()
+	defer admissionPoliciesAgain(t)()
 	mustKubectl(t, append([]string{"delete", "validatingadmissionpolicybinding,validatingadmissionpolicy"},
 		guards(t)...)...)
 	test.Eventually(t, func() error { return errors.Join(slices.Collect(maps.Values(p.probe(t)))...) })

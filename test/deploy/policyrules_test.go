@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -46,12 +45,7 @@ func rulesInForce(ctx context.Context) error {
 func withoutPolicyRules(t *testing.T, f func()) {
 	t.Helper()
 	defer test.Eventually(t, func() error { return rulesInForce(context.WithoutCancel(t.Context())) })
-	defer func() {
-		ctx := context.WithoutCancel(t.Context())
-		if _, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
-			t.Error(err)
-		}
-	}()
+	defer admissionPoliciesAgain(t)()
 	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", policyRules)
 	test.Eventually(t, func() error { return cluster.client.Create(t.Context(), brokenPolicy("probe"), client.DryRunAll) })
 	f()

@@ -4,7 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"path/filepath"
+	"reflect"
 	"testing"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
@@ -176,22 +176,35 @@ func applyOverlay(t *testing.T, dir string) {
 		}
 		return u.GetKind() + "/" + u.GetNamespace() + "/" + u.GetName()
 	}
-	base := map[string]bool{}
+	base := map[string]*unstructured.Unstructured{}
 	for _, u := range render(t) {
-		base[key(u)] = true
+		base[key(u)] = u
 	}
+	var changed, originals rendered
+	for _, u := range renderAt(t, dir) {
+		if was := base[key(u)]; was == nil || !reflect.DeepEqual(was, u) {
+			changed = append(changed, u)
+			if was != nil {
+				originals = append(originals, was)
+			}
+		}
+	}
+	restore := writeObjects(t, t.TempDir(), originals)
 	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		if _, err := kubectl(ctx, "apply", "-k", filepath.Join(config, "default")); err != nil {
+		if len(originals) == 0 {
+			return
+		}
+		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-f", restore); err != nil {
 			t.Error(err)
 		}
 	})
-	for _, u := range renderAt(t, dir) {
-		if !base[key(u)] {
+	for _, u := range changed {
+		if base[key(u)] == nil {
 			remove(t, u)
 		}
 	}
-	mustKubectl(t, "apply", "-k", dir)
+	// kubectl takes seconds for all of config/default, because it reads the API's schema again for each object.
+	mustKubectl(t, "apply", "-f", writeObjects(t, t.TempDir(), changed))
 }
 
 // clusterScoped reports whether objects of this kind have no namespace.
