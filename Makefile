@@ -29,6 +29,7 @@ BUG ?=
 SCALE ?= 1
 KILLS ?= 100
 CHECKS ?= 100
+DRAWS ?= 1000
 
 # All modules that hold Go code, and those that hold tests: test/deploy runs test/kubernetes. Of the
 # tests, the longest come first: test/image takes two minutes, but with an empty build cache it compiles
@@ -172,6 +173,13 @@ BOOKS := TestTheBooksAreRightWhateverHappens
 .PHONY: soak-books
 soak-books: ## Let CHECKS=100 random histories of failures happen to the books; also written to bin/soak-books.txt
 	mkdir -p bin; RAPID_CHECKS=$(CHECKS) $(call one-test,$(BOOKS),60m,./internal/metasync,bin/soak-books.txt)
+
+REQUESTS := TestNoCertificateIsForMoreThanItsConsumer
+
+.PHONY: soak-requests
+soak-requests: ## Draw DRAWS=1000 hostile requests for certificates of each kind; also written to bin/soak-requests.txt
+	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
+	KUBEBUILDER_ASSETS="$$assets" PROFFER_REQUESTS=$(DRAWS) $(call one-test,$(REQUESTS),60m,./test/deploy,bin/soak-requests.txt)
 
 MINORS := TestEveryKubernetesAcceptsTheManifests
 OLD := TestTheOperatorWorksOnThisKubernetes
