@@ -2,10 +2,16 @@ package operator
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"fmt"
 	"io"
 	"maps"
+	"math/big"
 	"net"
 	"net/http"
 	"slices"
@@ -13,7 +19,6 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	certutil "k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -39,6 +44,9 @@ var (
 
 // portShutdown bounds how long the requests under way may take when the process shuts down.
 const portShutdown = 10 * time.Second
+
+// certificateAge is longer than a process lives.
+const certificateAge = 10 * 365 * 24 * time.Hour
 
 // disabled reports whether a listen address is none.
 func disabled(address string) bool { return address == "" || address == "0" }
@@ -161,17 +169,23 @@ func metricsHandler(mgr ctrl.Manager, handlers map[string]http.Handler) (http.Ha
 }
 
 // selfSigned returns a certificate that nobody can verify. Clients come with a token for this port alone,
-// or through the API server.
+// or through the API server. Its key is made in no time, unlike one of RSA.
 func selfSigned() (*tls.Config, error) {
-	cert, key, err := certutil.GenerateSelfSignedCertKeyWithFixtures("localhost", []net.IP{{127, 0, 0, 1}}, nil, "")
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
-		return nil, fmt.Errorf("making the certificate of the metrics: %w", err)
+		return nil, fmt.Errorf("making the key of the metrics: %w", err)
 	}
-	pair, err := tls.X509KeyPair(cert, key)
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
+		NotBefore: time.Now(), NotAfter: time.Now().Add(certificateAge), KeyUsage: x509.KeyUsageDigitalSignature,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("making the certificate of the metrics: %w", err)
 	}
 	return &tls.Config{
-		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{pair},
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+		Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}},
 	}, nil
 }
