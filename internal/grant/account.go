@@ -205,7 +205,7 @@ func (s *poolShare) headroomWithin(limit func(*commitments) capacity.Row, c int,
 	headroom := s.own.headroom(limit(s.own.in), c, reclaim)
 	for _, h := range s.unions {
 		headroom = min(headroom, h.headroom(limit(h.in), c, reclaim))
-		if h.gives != nil { // Also by several policies a peer keeps no more than others give.
+		if h.gives != nil && h.in.sheltered == nil { // Also by several policies a peer keeps no more than others give.
 			headroom = min(headroom, max(0, limit(h.in).At(c)-h.gives.At(c)-h.granted[c]))
 		}
 	}

@@ -124,6 +124,8 @@ type group struct {
 	// evicts reports whether the consumer has to give up what it has of the pool, whatever its pods
 	// use.
 	evicts bool
+	// ofConsumer lists the groups of the consumer in all classes.
+	ofConsumer []*group
 }
 
 // hasPods reports whether the consumer has pods anywhere.
@@ -136,6 +138,15 @@ func (g *group) claim(column int, most int64) (all, alive int64) {
 	g.unclaimedUse[column] -= all
 	g.unclaimedAlive[column] -= alive
 	return all, alive
+}
+
+// claimElsewhere covers up to an amount of it in the other classes of the consumer.
+func (g *group) claimElsewhere(column int, most int64) {
+	for _, other := range g.ofConsumer {
+		if other != g {
+			other.claim(column, most)
+		}
+	}
 }
 
 // poolIndex returns the index in AllocationInput.Pools of the slices' pool, noPool
@@ -224,13 +235,14 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 		s.lines = a.newLines(s)
 		s.states = a.newLineStates(s)
 		a.askFilters(s)
-		s.group.evicts = s.group.evicts || s.Granted != nil && !s.Pinned && s.reclaim() == offer.Evict
+		s.group.evicts = s.group.evicts || s.isEvicted()
 	}
 	a.unions = unionsOf(terms.Pools)
 	a.account = a.newAccount(a.evictedUse())
 	for _, g := range a.groups {
 		a.prepare(g)
 	}
+	a.setOfConsumer()
 	a.setAlsoCharged()
 	slices.SortFunc(a.byAge, func(x, y *sliceState) int {
 		if order := cmp.Compare(x.Created, y.Created); order != 0 {
@@ -239,6 +251,24 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 		return cmp.Compare(x.Key, y.Key)
 	})
 	return a
+}
+
+// setOfConsumer sets the groups of each group's consumer.
+func (a *allocation) setOfConsumer() {
+	of := map[string][]*group{}
+	for _, g := range a.groups {
+		of[g.consumer] = append(of[g.consumer], g)
+	}
+	for _, g := range a.groups {
+		g.ofConsumer = of[g.consumer]
+	}
+}
+
+// isEvicted reports whether the slice, or what is left of a deleted one, has to give up what it has whatever its pods
+// use.
+func (s *sliceState) isEvicted() bool {
+	has := s.Granted != nil || len(s.Used) > 0
+	return has && (!s.Pinned || len(s.Falling) > 0) && s.reclaim() == offer.Evict
 }
 
 // setAlsoCharged sets the holders in former pools of slices whose grants stay there.

@@ -49,6 +49,15 @@ func TestASliceKeepsInTheGraceWhatItsPoolLacks(t *testing.T) {
 				slice(having("old", "oslo", 1, 8)),
 			"old cpu=0",
 		},
+		"what others give is missing": {
+			newWorld(pooled()).node("from-rome", "a", cpu(6), "rome").slice(having("old", "rome", 1, 4)),
+			"old cpu=4",
+		},
+		"what others give to several policies is missing": {
+			newWorld(pooled(), func() offer.Policy { p := pooled(); p.Name, p.Class = "silver", "silver"; return p }()).
+				node("from-rome", "a", cpu(6), "rome").slice(having("old", "rome", 1, 4)).slice(silverSlice(having("second", "rome", 2, 2))),
+			"old cpu=4; second cpu=2",
+		},
 		"a smaller request is met": {
 			newWorld(gold()).slice(func() Slice { s := having("old", "oslo", 1, 8); s.Request = cpu(2); return s }()),
 			"old cpu=2",
@@ -125,4 +134,10 @@ func TestInTheGraceAnOlderSliceOfAnOverlappingPoolWins(t *testing.T) {
 	w.want(t, "old cpu=5; young cpu=2")
 	w.node("m", "b", cpu(3)).settle(t)
 	w.want(t, "old cpu=5; young cpu=0")
+}
+
+// silverSlice returns the slice as one of class silver, granted by the policy silver.
+func silverSlice(s Slice) Slice {
+	s.Class, s.GrantedBy, s.GrantedIn = "silver", "silver", "silver"
+	return s
 }

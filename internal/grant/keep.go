@@ -40,7 +40,8 @@ func (s *sliceState) saturated(column int) bool {
 	return s.group.share != nil && slices.ContainsFunc(s.group.share.charged, is) || slices.ContainsFunc(s.alsoCharged, is)
 }
 
-// claimOwnUse claims what the pods of the slice use: they keep no other slice of the consumer what it has.
+// claimOwnUse claims what the pods of the slice use: they keep no other slice of the consumer what it has, in any
+// class.
 func (s *sliceState) claimOwnUse() {
 	if !s.group.hasPods() || s.Pinned {
 		return
@@ -48,6 +49,7 @@ func (s *sliceState) claimOwnUse() {
 	for i := range s.states {
 		if l := &s.states[i]; l.used > 0 {
 			l.own, l.ownAlive = s.group.claim(l.column, l.used)
+			s.group.claimElsewhere(l.column, l.used)
 		}
 	}
 }
@@ -62,6 +64,7 @@ func (s *sliceState) keepPinned() {
 		l.floor = stays
 		if s.group.hasPods() && l.column >= 0 {
 			s.group.claim(l.column, stays)
+			s.group.claimElsewhere(l.column, stays)
 		}
 	}
 }
@@ -191,6 +194,11 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 	if step.Source == offer.FromNodes {
 		most = headroom(g.share, l.column, s.reclaim())
 		limitedBy = binding{by: ByPool, left: capacity.Sum(l.Granted, most)}
+	}
+	if g.share.sheltered() && step.Gives > 0 { // What others give may be missing.
+		whole := *step
+		whole.Gives = 0
+		step = &whole
 	}
 	if limit, by := limitOf(step); by != Unbound {
 		if left := max(0, limit-g.granted[l.column]); left <= most {

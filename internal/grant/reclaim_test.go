@@ -135,3 +135,33 @@ func TestWhatPodsUseBeyondTheGrantOfTheirSliceKeepsNoOther(t *testing.T) {
 	w.settle(t)
 	w.want(t, "asksless cpu=1; other cpu=3; idle cpu=1")
 }
+
+func TestPodsProtectNoSliceOfAnotherClass(t *testing.T) {
+	busy := having("busy", "rome", 1, 4)
+	busy.Used = cpu(4)
+	silver := gold(func(p *offer.Policy) { p.Name, p.Class, p.Nodes.Selection = "silver", "silver", inZone("b") })
+	w := newWorld(gold(func(p *offer.Policy) { p.Nodes.Selection = inZone("a") }), silver).
+		node("n", "a", cpu(4)).node("m", "b", cpu(12)).pod("p", "n", "rome", cpu(4)).
+		slice(busy).slice(silverSlice(having("other", "oslo", 2, 4))).slice(silverSlice(having("idle", "rome", 3, 4)))
+	w.settle(t)
+	w.want(t, "busy cpu=4; other cpu=4; idle cpu=4")
+	w.node("m", "b", cpu(4))
+	w.settle(t)
+	w.want(t, "busy cpu=4; other cpu=3; idle cpu=1")
+}
+
+func TestPodsOfAnEvictedSliceThatIsCreatedAgainTakeNothingFromOthers(t *testing.T) {
+	evicted := having("evicted", "rome", 2, 4)
+	evicted.Used = cpu(4)
+	silver := gold(func(p *offer.Policy) { p.Name, p.Class = "silver", "silver" })
+	w := newWorld(gold(func(p *offer.Policy) { p.Reclaim = offer.Evict }), silver).
+		node("n", "a", cpu(8)).pod("p", "n", "rome", cpu(4)).slice(silverSlice(having("other", "oslo", 1, 4))).slice(evicted)
+	w.settle(t)
+	w.node("n", "a", cpu(4))
+	w.settle(t)
+	w.want(t, "other cpu=4; evicted cpu=0")
+	s := &w.slices[1]
+	s.Granted, s.GrantedBy, s.GrantedIn, s.Used = nil, "", "", cpu(4)
+	w.settle(t)
+	w.want(t, "other cpu=4; evicted -")
+}

@@ -33,7 +33,7 @@ func (d *Decision) ask(i int) {
 	case d.leftAlone(i, held):
 		v.leftAlone = true
 		for _, share := range c.Holds {
-			d.pin(i, share, nil)
+			d.pin(i, share, share.Amounts) // It lowers nobody: it may count in every pool, as its policy is not in force.
 		}
 	default:
 		d.askFor(i, d.holdings(i, held))

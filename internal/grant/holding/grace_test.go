@@ -282,3 +282,49 @@ func TestATermBeginsWithWhatItsPoolsLackThen(t *testing.T) {
 	p.node("n1", "a", 2)
 	p.decides("the node has less", "1-old 5, 2-young 2")
 }
+
+// What the replaced policy granted may count in every pool meanwhile, but takes nothing from anybody.
+func TestTheReplacementOfAPolicyTakesNothingFromSlicesOfOthers(t *testing.T) {
+	for name, of := range map[string]func(offer.Policy) offer.Policy{"Evict": func(p offer.Policy) offer.Policy { return p }, "Unused": unused} {
+		t.Run(name, func(t *testing.T) {
+			gold, silver := of(evicting("gold", "gold", "a")), of(evicting("silver", "silver", "b"))
+			p := newProvider(t, gold, silver).node("n1", "a", 8).node("n2", "b", 8).
+				slice("1-other", "gold", "gold", 8, 8).slice("2-replaced", "silver", "silver", 6, 6).pods("2-replaced", "n2", 6)
+			p.decide()
+			p.now = p.now.Add(time.Hour)
+			p.want("1-other", 8)
+			p.policies = []offer.Policy{gold}
+			p.now = p.now.Add(time.Second)
+			p.want("1-other", 8)
+			if d := p.decide(); !d.LeftAlone(1) || d.Again <= 0 {
+				t.Errorf("left alone: %t, again after %s", d.LeftAlone(1), d.Again)
+			}
+		})
+	}
+}
+
+// The younger slice has been evicted, and is deleted while its pods still end.
+func TestADeletedSliceThatWasEvictedTakesNothingFromOthers(t *testing.T) {
+	p := newProvider(t, evicting("gold", "gold", "a")).node("n1", "a", 8).
+		slice("1-older", "gold", "gold", 4, 4).slice("2-evicted", "gold", "gold", 4, 4).pods("2-evicted", "n1", 4)
+	p.decide()
+	p.now = p.now.Add(time.Hour)
+	p.node("n1", "a", 4)
+	p.want("1-older", 4)
+	p.want("2-evicted", 0)
+	deleted := *p.slices[1]
+	deleted.Answer.Amounts, deleted.Vouched = capacity.Amounts{capacity.CPU: 0}, protocol.Shares{}
+	deleted.RemovedAt = p.now.Add(-time.Minute)
+	p.slices[1] = &deleted
+	p.want("1-older", 4)
+}
+
+// want decides, and fails the test if the slice is not granted this.
+func (p *provider) want(key string, cpu int64) {
+	p.t.Helper()
+	d := p.decide()
+	i := slices.IndexFunc(p.slices, func(c *Slice) bool { return c.Key == key })
+	if got := d.Answers[d.Verdicts[i].At].Amounts()[capacity.CPU]; got != cpu {
+		p.t.Errorf("%s is granted %d, want %d", key, got, cpu)
+	}
+}

@@ -1,6 +1,9 @@
 package holding
 
-import "proffer.dev/proffer/internal/grant/protocol"
+import (
+	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/offer"
+)
 
 // release counts what a slice held that is gone, or whose tenant is drained, up to what its pods
 // still use, or may come to use until Liqo has deleted its Quota. For ReleaseGrace after a deletion, everything counts.
@@ -38,7 +41,11 @@ func (d *Decision) release(i int) {
 		} else {
 			v.Want.Earlier = v.Want.Earlier.Add(share)
 		}
-		d.pin(i, d.bequeath(next, rest, used), rest.Less(used).Amounts)
+		falling := rest.Less(used)
+		if share.Reclaim == offer.Evict { // Nobody is lowered for its pods either.
+			falling = rest
+		}
+		d.pin(i, d.bequeath(next, rest, used), falling.Amounts)
 	}
 }
 
