@@ -82,9 +82,8 @@ func (s *Snapshot) usedBy(consumer, creator string) iter.Seq2[string, int64] {
 	}
 }
 
-// podsWithoutGrant is the number of pods that a slice may have whose grant has no pods: Liqo's default for a virtual
-// node. Liqo itself counts no pods.
-const podsWithoutGrant = 110
+// PodsWithoutGrant is the number of pods that a slice may have whose grant has no pods. Liqo itself counts none.
+const PodsWithoutGrant = 1000
 
 // Beyond returns what is used beyond a grant.
 func Beyond(granted capacity.Amounts, used iter.Seq2[string, int64]) capacity.Amounts {
@@ -92,7 +91,7 @@ func Beyond(granted capacity.Amounts, used iter.Seq2[string, int64]) capacity.Am
 	for name, amount := range used {
 		of, limited := granted[name]
 		if !limited && name == capacity.Pods {
-			of = podsWithoutGrant
+			of = PodsWithoutGrant
 		}
 		if amount > of {
 			excess[name] = amount - of

@@ -375,7 +375,7 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		test.Eventually(t, func() error { return refused.of(o.send(t, o.free)) })
 	})
 	t.Run("a slice whose pods request more than it was granted", func(t *testing.T) {
-		refused := refusal{metav1.StatusReasonInvalid, "the pods of your ResourceSlice request more than it was granted, and pods that you deleted count until they have ended: wait for that, and half a minute more"}
+		refused := refusal{metav1.StatusReasonInvalid, "the pods of your ResourceSlice request more than it was granted, or are more than 1,000 and it was granted no number of pods; pods that you deleted count until they have ended: wait for that, and half a minute more"}
 		running := aShadowPod("running")
 		o.list(t, map[string]string{placedUser: "pool=gold"})
 		test.Eventually(t, func() error { return o.placed.Create(t.Context(), running) })

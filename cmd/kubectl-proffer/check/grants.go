@@ -134,8 +134,11 @@ func (u *sliceUse) excess() string {
 	}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(table.Beyond(u.granted, maps.All(u.used)))) {
-		used, of := capacity.Canonical(name, u.used[name]), capacity.Canonical(name, u.granted[name])
-		all = append(all, fmt.Sprintf("%s %s of %s", name, used, of))
+		of, limited := u.granted[name]
+		if !limited && name == capacity.Pods {
+			of = table.PodsWithoutGrant
+		}
+		all = append(all, fmt.Sprintf("%s %s of %s", name, capacity.Canonical(name, u.used[name]), capacity.Canonical(name, of)))
 	}
 	return strings.Join(all, ", ")
 }
