@@ -138,7 +138,8 @@ func (u *sliceUse) excess() string {
 		if !limited && name == capacity.Pods {
 			of = table.PodsWithoutGrant
 		}
-		all = append(all, fmt.Sprintf("%s %s of %s", name, capacity.Canonical(name, u.used[name]), capacity.Canonical(name, of)))
+		used, granted := capacity.Canonical(name, u.used[name]), capacity.Canonical(name, of)
+		all = append(all, fmt.Sprintf("%s %s of %s", name, used, granted))
 	}
 	return strings.Join(all, ", ")
 }

@@ -155,11 +155,11 @@ func (d *Decision) isReleased(i int) bool {
 func (d *Decision) LeftAlone(i int) bool { return d.Verdicts[i].leftAlone }
 
 // OfOthers reports whether another controller has accepted a slice, or had before it was deleted: then its record
-// has nothing in the last class.
+// has nothing in the last class, which no policy serves.
 func (d *Decision) OfOthers(i int) bool {
 	c := d.Slices[i]
 	if c.Gone() {
-		return len(c.Holds) > 0 && c.Holds.In(c.Present).Empty()
+		return len(c.Holds) > 0 && c.Holds.In(c.Present).Empty() && !d.Terms.Serves(c.Present)
 	}
 	return d.Verdicts[i].custody == byOthers && c.Answer.Accepted && !c.Answer.Own
 }
