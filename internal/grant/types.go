@@ -38,8 +38,8 @@ type Slice struct {
 	// counts against its consumer's limit and in the pool it came from, and is not raised. No other
 	// slice waits for it.
 	Pinned bool
-	// Falling is the part of what is Pinned that a write of this slice is about to give up. Nobody is granted
-	// any of it before that is done; but what others have is kept as if it were gone.
+	// Falling is the part of what is Pinned that lowers nobody, as a rule because a write of this slice is about to
+	// give it up. Nobody is granted any of it before that is done; but what others have is kept as if it were gone.
 	Falling capacity.Amounts
 }
 

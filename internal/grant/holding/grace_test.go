@@ -312,6 +312,7 @@ func TestADeletedSliceThatWasEvictedTakesNothingFromOthers(t *testing.T) {
 	p.node("n1", "a", 4)
 	p.want("1-older", 4)
 	p.want("2-evicted", 0)
+	p.slices[1].Holds[0].Reclaim = offer.Unused // The policy was edited since.
 	deleted := *p.slices[1]
 	deleted.Answer.Amounts, deleted.Vouched = capacity.Amounts{capacity.CPU: 0}, protocol.Shares{}
 	deleted.RemovedAt = p.now.Add(-time.Minute)

@@ -42,11 +42,19 @@ func (d *Decision) release(i int) {
 			v.Want.Earlier = v.Want.Earlier.Add(share)
 		}
 		falling := rest.Less(used)
-		if share.Reclaim == offer.Evict { // Nobody is lowered for its pods either.
+		if d.reclaim(i, share) == offer.Evict { // Nobody is lowered for its pods either.
 			falling = rest
 		}
 		d.pin(i, d.bequeath(next, rest, used), falling.Amounts)
 	}
+}
+
+// reclaim returns the reclaim of the policy that decides in the class of a share, or else the recorded one.
+func (d *Decision) reclaim(i int, share protocol.Share) offer.Reclaim {
+	if terms := d.Terms.Terms(share.Class, d.Consumers[i]); terms != nil {
+		return terms.Policy.Reclaim
+	}
+	return share.Reclaim
 }
 
 // bequeath leaves to the slice after one that is gone what pods use of a share, if that is answered in its
