@@ -7,7 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -61,6 +63,17 @@ proffer_grant_excess{class="gold",consumer="rome",policy="gold",resource="cpu"} 
 	kubetest.Remove(t, pod)
 	within(v1alpha1.ReasonWithin, "no more than it was granted")
 	awaitPlacements(t, list, nil)
+	// A LimitRange adds requests to a Pod that Liqo's Quota has counted without any.
+	kubetest.Create(t, &corev1.LimitRange{
+		ObjectMeta: metav1.ObjectMeta{Name: "six", Namespace: metav1.NamespaceDefault},
+		Spec: corev1.LimitRangeSpec{Limits: []corev1.LimitRangeItem{
+			{Type: corev1.LimitTypeContainer, DefaultRequest: nodestest.List("cpu", "6")},
+		}},
+	})
+	kubetest.Create(t, nodestest.Pod("added", "n", nil,
+		nodestest.PodLabel(originLabel, "rome"), nodestest.PodLabel("liqo.io/creator-user", creatorOf("s", "rome"))))
+	within(v1alpha1.ReasonExceeded, "s of rome (cpu 2 more)")
+	awaitPlacements(t, list, beyond)
 }
 
 // The pods of a slice that has moved request what another controller granted, beside the rest of the earlier grant.
@@ -85,8 +98,8 @@ func TestASliceThatAnotherControllerHasAcceptedIsNotMarked(t *testing.T) {
 	kubetest.Edit(t, slice, func(o client.Object) { overwrite(o, "Accepted", "OfPlatinum", map[string]any{"cpu": "9"}) },
 		kubetest.WriteStatus)
 	pod("since", "4")
-	// Of gold, it has what its pods use, up to what it was granted there.
-	test.Eventually(o.t, func() string { return cmp.Diff(int64(4000), o.offered("oslo")["gold"]["cpu"]) })
+	// Once the operator has seen both pods, the node has 2 cpu for others.
+	test.Eventually(o.t, func() string { return cmp.Diff(int64(2000), o.offered("oslo")["gold"]["cpu"]) })
 	pod("more", "500m")
 	o.awaitCaughtUp()
 	if all := o.table.Current().Excesses(); len(all) > 0 {

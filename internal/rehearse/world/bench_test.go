@@ -290,7 +290,11 @@ func TestAnEvaluationOfTheWorstFiltersIsBounded(t *testing.T) {
 			t.Fatalf("%s is asked %d times", question, times)
 		}
 	}
-	t.Logf("%d questions, %v", len(asked), cpuTime(t)-start)
+	const mostOfOne = 5 * time.Millisecond // See internal/filter/limits.
+	took := cpuTime(t) - start
+	if t.Logf("%d questions, %v", len(asked), took); took > time.Duration(len(asked))*mostOfOne {
+		t.Errorf("%d questions take %v", len(asked), took)
+	}
 }
 
 // evaluationsOf returns the longest time, and the most memory that was allocated, from one question
