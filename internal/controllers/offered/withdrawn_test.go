@@ -28,6 +28,8 @@ type history struct {
 	ledger *capacity.Ledger
 	in     offer.Input
 	last   *offer.Result
+	// awaiting finds the policies that are gone.
+	awaiting offer.Awaiting
 }
 
 func newHistory() *history {
@@ -42,6 +44,7 @@ func newHistory() *history {
 
 // evaluate evaluates and notes the snapshot.
 func (h *history) evaluate() {
+	h.awaiting.Update(&h.in)
 	h.in.View = h.ledger.View(offer.Selections(h.in.Policies), "cpu", "memory", "example.com/gpu")
 	h.last = offer.Evaluate(h.in.After(h.last))
 	s := &table.Snapshot{Result: h.last, Input: h.in}

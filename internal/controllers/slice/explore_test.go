@@ -104,7 +104,7 @@ var scenes = map[string]scene{
 	"moves that leave pods, which wait": {
 		elsewhere: []string{holding.LiqoClass}, unbound: true,
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
-		events: [numEvents]int{moves: 2, ends: 1, binds: 1, terms: 1}, depth: 9,
+		events: [numEvents]int{moves: 2, ends: 1, terms: 1}, depth: 9,
 	},
 	// A pod that starts between the decision to take something back and its write counts: the Quota has not
 	// followed yet.
@@ -114,7 +114,7 @@ var scenes = map[string]scene{
 	},
 	"deletions that leave pods, which wait": {
 		capacity: 2, unbound: true, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
-		events: [numEvents]int{deletes: 1, creates: 1, waits: 2, runs: 1, ends: 1, binds: 1, follows: 3}, depth: 8,
+		events: [numEvents]int{deletes: 1, creates: 1, waits: 2, runs: 1, ends: 1, follows: 3}, depth: 8,
 	},
 	// A slice that is deleted after its tenant was drained, as Liqo does, takes back nothing from others.
 	"a drain that deletes": {
