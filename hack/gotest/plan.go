@@ -23,7 +23,8 @@ import (
 // operator are looked for where replicas, streams and consumers compete: in its own packages and in test/slices.
 var plain = []string{
 	"api/...", "cmd/kubectl-proffer/...", "hack/release", "hack/verify/...", "internal/broker", "internal/capacity",
-	"internal/catalog", "internal/filter/limits", "internal/grant", "internal/grant/holding", "internal/grant/protocol", "internal/offer",
+	"internal/catalog", "internal/filter/limits", "internal/grant", "internal/grant/holding",
+	"internal/grant/protocol", "internal/offer",
 	"internal/quantity", "internal/rehearse/...", "internal/selection", "internal/visible",
 	"test/bench", "test/deploy", "test/example", "test/helm", "test/image", "test/life", "test/monitoring",
 	"test/openapi", "test/page", "test/plugin",
