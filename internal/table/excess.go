@@ -82,18 +82,23 @@ func (s *Snapshot) usedBy(consumer, creator string) iter.Seq2[string, int64] {
 	}
 }
 
-// PodsWithoutGrant is the number of pods that a slice may have whose grant has no pods. Liqo itself counts none.
-const PodsWithoutGrant = 1000
+// podsWithoutGrant is the number of pods that a slice may have whose grant has no pods. Liqo itself counts none.
+const podsWithoutGrant = 1000
+
+// Permitted returns how much of a resource pods may use under a grant.
+func Permitted(granted capacity.Amounts, name string) int64 {
+	amount, limited := granted[name]
+	if !limited && name == capacity.Pods {
+		return podsWithoutGrant
+	}
+	return amount
+}
 
 // Beyond returns what is used beyond a grant.
 func Beyond(granted capacity.Amounts, used iter.Seq2[string, int64]) capacity.Amounts {
 	excess := capacity.Amounts{}
 	for name, amount := range used {
-		of, limited := granted[name]
-		if !limited && name == capacity.Pods {
-			of = PodsWithoutGrant
-		}
-		if amount > of {
+		if of := Permitted(granted, name); amount > of {
 			excess[name] = amount - of
 		}
 	}

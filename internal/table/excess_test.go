@@ -65,10 +65,10 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"pods": 1}, true}},
 		},
 		"pods, without a grant of pods": {
-			decided{slice("rome", "s", "gold", four)}, slices.Repeat([]capacity.Pod{pod("rome", "s", nil)}, PodsWithoutGrant), nil,
+			decided{slice("rome", "s", "gold", four)}, slices.Repeat([]capacity.Pod{pod("rome", "s", nil)}, podsWithoutGrant), nil,
 		},
 		"too many pods, without a grant of pods": {
-			decided{slice("rome", "s", "gold", four)}, slices.Repeat([]capacity.Pod{pod("rome", "s", nil)}, PodsWithoutGrant+2),
+			decided{slice("rome", "s", "gold", four)}, slices.Repeat([]capacity.Pod{pod("rome", "s", nil)}, podsWithoutGrant+2),
 			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"pods": 2}, true}},
 		},
 		"within an earlier class": {

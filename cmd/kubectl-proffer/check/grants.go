@@ -134,12 +134,8 @@ func (u *sliceUse) excess() string {
 	}
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(table.Beyond(u.granted, maps.All(u.used)))) {
-		of, limited := u.granted[name]
-		if !limited && name == capacity.Pods {
-			of = table.PodsWithoutGrant
-		}
-		used, granted := capacity.Canonical(name, u.used[name]), capacity.Canonical(name, of)
-		all = append(all, fmt.Sprintf("%s %s of %s", name, used, granted))
+		used, of := capacity.Canonical(name, u.used[name]), capacity.Canonical(name, table.Permitted(u.granted, name))
+		all = append(all, fmt.Sprintf("%s %s of %s", name, used, of))
 	}
 	return strings.Join(all, ", ")
 }
