@@ -66,7 +66,9 @@ func (a *allocation) decide() *deferral {
 	}
 	a.account.countIgnoredUse()
 	for _, s := range a.byAge {
-		s.countUse()
+		if s.group.evicts {
+			s.countUse()
+		}
 		s.countRecorded()
 	}
 	for _, s := range a.byAge {
@@ -140,13 +142,14 @@ func (g *group) claim(column int, most int64) (all, alive int64) {
 	return all, alive
 }
 
-// claimElsewhere covers up to an amount of it in the other classes of the consumer.
-func (g *group) claimElsewhere(column int, most int64) {
+// claimInAll claims in all classes of the consumer, and returns what it has covered in this one.
+func (g *group) claimInAll(column int, most int64) (all, alive int64) {
 	for _, other := range g.ofConsumer {
 		if other != g {
 			other.claim(column, most)
 		}
 	}
+	return g.claim(column, most)
 }
 
 // poolIndex returns the index in AllocationInput.Pools of the slices' pool, noPool

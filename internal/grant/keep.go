@@ -48,8 +48,7 @@ func (s *sliceState) claimOwnUse() {
 	}
 	for i := range s.states {
 		if l := &s.states[i]; l.used > 0 {
-			l.own, l.ownAlive = s.group.claim(l.column, l.used)
-			s.group.claimElsewhere(l.column, l.used)
+			l.own, l.ownAlive = s.group.claimInAll(l.column, l.used)
 		}
 	}
 }
@@ -63,8 +62,7 @@ func (s *sliceState) keepPinned() {
 		s.grant(l, stays)
 		l.floor = stays
 		if s.group.hasPods() && l.column >= 0 {
-			s.group.claim(l.column, stays)
-			s.group.claimElsewhere(l.column, stays)
+			s.group.claimInAll(l.column, stays)
 		}
 	}
 }
