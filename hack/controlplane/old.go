@@ -12,7 +12,7 @@ import (
 // file of kubernetes-old; a test compares them.
 const OldKubernetesVersion = "1.25.16"
 
-// Old returns a directory like that of Assets, with the kube-apiserver of OldKubernetesVersion. It
+// Old returns a directory like Assets, with the kube-apiserver of OldKubernetesVersion. It
 // builds the server from Go modules, which takes minutes the first time.
 func Old(ctx context.Context, progress io.Writer) (string, error) {
 	assets, err := Assets(ctx, progress)

@@ -95,7 +95,7 @@ func split(packages []testPackage) (raced, others []testPackage) {
 	return raced, others
 }
 
-// arguments returns those of go test. What the tests build is built without cgo, as the Makefile does,
+// arguments returns the arguments of go test. What the tests build is built without cgo, as the Makefile does,
 // so that Go's build cache has it: only the race detector needs cgo. make lint vets.
 func arguments(r *moduleRun, flags []string) []string {
 	args := []string{"test", "-json", "-vet=off", "-p", strconv.Itoa(runtime.NumCPU())}

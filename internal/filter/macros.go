@@ -12,7 +12,7 @@ var macros = map[string]bool{
 	"has": true, "all": true, "exists": true, "exists_one": true, "existsOne": true, "filter": true,
 }
 
-// refusedOf returns macros that replace those of the environment that an expression may not have.
+// refusedOf returns macros that replace macros of the environment that an expression may not have.
 func refusedOf(env *cel.Env) []cel.Macro {
 	var refused []cel.Macro
 	for _, m := range env.Macros() {

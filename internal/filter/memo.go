@@ -9,7 +9,7 @@ type results[T any] struct {
 	memo.Memo[result]
 }
 
-// result is whether a filter admits an object and, if not, why.
+// result says whether a filter admits an object and, if not, why.
 type result struct {
 	ok  bool
 	why string

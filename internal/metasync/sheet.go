@@ -23,7 +23,7 @@ type pass struct {
 	// at is the time of the changes. A row ends at endAt, or at its own beginning if that is later. After a
 	// gap, endAt is the beginning of the gap.
 	at, endAt time.Time
-	// writtenAt is the time that the pass writes into the cluster's row. It is later than that of any pass before.
+	// writtenAt is the time that the pass writes into the cluster's row. It is later than the time of any pass before.
 	writtenAt time.Time
 	// seenAt is the time of the last complete pass.
 	seenAt sql.NullTime

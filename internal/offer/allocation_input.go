@@ -252,7 +252,7 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 		return nil
 	}
 	p := a.byClass[class][i]
-	of := p.under(p.overrideFor(c), a.index.variantFor(p.index, consumer))
+	of := p.templateUnder(p.overrideFor(c), a.index.variantFor(p.index, consumer))
 	terms, ok := a.terms[of]
 	if !ok {
 		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}

@@ -143,7 +143,7 @@ func (e *evaluation) lostRecord(m *match, old []*Offer) record {
 // verdictOf works out what a policy offers a consumer, once for all consumers without holdings that
 // were offered the same before.
 func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b previousOffer) verdict {
-	t := p.under(w.override, w.variant)
+	t := p.templateUnder(w.override, w.variant)
 	key := verdictKey{t, b}
 	if h.empty() {
 		if v, ok := e.verdicts[key]; ok {
@@ -243,15 +243,15 @@ func (p *Policy) unmoved(old []Amount, steps []Step) bool {
 	}
 	for i, a := range old {
 		s := &steps[i]
-		if s.Resource != a.Resource || s.Offer != a.Value && !near(a.Value, s.Offer, p.Threshold(a.Resource)) {
+		if s.Resource != a.Resource || s.Offer != a.Value && !withinPercent(a.Value, s.Offer, p.Threshold(a.Resource)) {
 			return false
 		}
 	}
 	return true
 }
 
-// near reports whether two different amounts are at most percent of the old one apart, and neither is 0.
-func near(old, now, percent int64) bool {
+// withinPercent reports whether two different amounts are at most percent of the old one apart, and neither is 0.
+func withinPercent(old, now, percent int64) bool {
 	return old != 0 && now != 0 && max(now-old, old-now) <= capacity.Share(old, percent, 100)
 }
 
@@ -386,7 +386,7 @@ func (p *policyPlan) forNobody() verdict {
 			variant = answered.Index
 		}
 	}
-	steps := slices.Clone(p.under(-1, variant).steps)
+	steps := slices.Clone(p.templateUnder(-1, variant).steps)
 	for i := range steps {
 		steps[i].work(p.Reclaim, 0, optionalAmount{})
 	}

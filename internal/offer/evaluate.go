@@ -61,7 +61,7 @@ type Awaited struct {
 // Awaiting finds the policies that are gone, from one evaluation to the next. The zero value awaits none. It is
 // not safe for concurrent use. A copy goes on by itself.
 type Awaiting struct {
-	// policies are those of the latest evaluation. gone is replaced and never changed.
+	// policies were in the latest evaluation. gone is replaced and never changed.
 	policies []Policy
 	gone     []absence
 }
@@ -133,7 +133,7 @@ func Evaluate(in Input) *Result {
 			next++
 		}
 		h := e.holdingOf(c.ID)
-		o := e.outcomeOf(e.matcher.of(c.Consumer), old, &h)
+		o := e.outcomeOf(e.matcher.matchOf(c.Consumer), old, &h)
 		r.Entries.add(c.ID, o.entry)
 		tallies.count(e.index, c.ID, o)
 		if !c.listed && h.empty() {
@@ -244,7 +244,7 @@ func newEvaluation(in Input) *evaluation {
 		})
 	}
 	e.matcher = newMatcher(e.index)
-	e.unknown = e.matcher.of(Consumer{})
+	e.unknown = e.matcher.matchOf(Consumer{})
 	e.known = knownConsumers(&in, e.index)
 	e.columns = columnsFor(&in)
 	e.column = make(map[string]int, len(e.columns))
@@ -347,7 +347,7 @@ func (e *evaluation) addGrants() {
 	}
 	sum := make(capacity.Row, len(e.columns))
 	for id, rows := range e.grants {
-		deciders := e.deciders(e.matcher.of(e.consumer(id)))
+		deciders := e.deciders(e.matcher.matchOf(e.consumer(id)))
 		use := e.in.View.Used.Of(id)
 		for _, p := range e.plans {
 			if p.pool == nil {

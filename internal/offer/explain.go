@@ -35,7 +35,7 @@ type Explained struct {
 	evaluation *evaluation
 	// answered refers to what the external source of the policy answered for the consumer, nil for none.
 	answered *capacity.Answered
-	// general is set if the answer is that for consumers without one of their own.
+	// general is set if the answer is for all consumers without one of their own.
 	general bool
 	// plan belongs to the policy that decides, nil for a withdrawn offer.
 	plan    *policyPlan
@@ -73,7 +73,7 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 		default:
 			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
 			x.plan = e.plans[m.winners[i].policy]
-			x.Now = e.steps(nil, x.plan, x.plan.under(m.winners[i].override, m.winners[i].variant), h, previousOffer{offer: o})
+			x.Now = e.steps(nil, x.plan, x.plan.templateUnder(m.winners[i].override, m.winners[i].variant), h, previousOffer{offer: o})
 			if x.plan.answers != nil {
 				if answered, ok := x.plan.answers.For(id); ok {
 					_, own := x.plan.answers.Of[id]

@@ -187,8 +187,8 @@ func newMatcher(x *policyIndex) *matcher {
 	return &matcher{policyIndex: x, byTraits: map[string]*match{}, byContent: map[string]*match{}}
 }
 
-// of returns the match of a consumer.
-func (m *matcher) of(c Consumer) *match {
+// matchOf returns the match of a consumer.
+func (m *matcher) matchOf(c Consumer) *match {
 	_, named := m.naming[c.ID]
 	if _, gives := m.giving[c.ID]; named || gives || m.filtered || m.external {
 		return m.distinct(m.match(c))

@@ -45,7 +45,7 @@ func TestAMatchIsThatOfEveryPolicyInTurn(t *testing.T) {
 				traits[zone] = struct{}{}
 			}
 			for range 2 {
-				if diff := cmp.Diff(want, m.of(c), cmp.AllowUnexported(match{}, winner{}, shadowed{}), cmpopts.EquateEmpty()); diff != "" {
+				if diff := cmp.Diff(want, m.matchOf(c), cmp.AllowUnexported(match{}, winner{}, shadowed{}), cmpopts.EquateEmpty()); diff != "" {
 					t.Fatalf("%s: every policy in turn (-), matcher (+): %s", c.ID, diff)
 				}
 			}

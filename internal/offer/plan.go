@@ -51,7 +51,7 @@ func newPlans(x *policyIndex, in *Input) []*policyPlan {
 	return plans
 }
 
-// setTemplates makes the templates from the pool as it is. Columns are those of the steps.
+// setTemplates makes the templates from the pool as it is. The column maps the names of the steps to columns.
 func (p *policyPlan) setTemplates(column map[string]int) {
 	p.column = column
 	p.base = p.newTemplate(-1, nil, p.pooled())
@@ -107,8 +107,8 @@ func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool [
 	return t
 }
 
-// under returns the template under an override and for a variant, -1 for none.
-func (p *policyPlan) under(override, variant int) *template {
+// templateUnder returns the template under an override and for a variant, -1 for none.
+func (p *policyPlan) templateUnder(override, variant int) *template {
 	switch {
 	case variant >= 0:
 		return p.variant(variantKey{override, variant})
@@ -141,7 +141,7 @@ func (p *policyPlan) variant(key variantKey) *template {
 func (p *policyPlan) offered() []string {
 	names := map[string]struct{}{}
 	for override := -1; override < len(p.overridden); override++ {
-		for _, s := range p.under(override, noVariant).steps {
+		for _, s := range p.templateUnder(override, noVariant).steps {
 			names[s.Resource] = struct{}{}
 		}
 	}

@@ -261,7 +261,7 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 		}
 		for j, a := range x.Amounts {
 			s := x.Now[j]
-			if s.Resource != a.Resource || s.Offer != a.Value && !near(a.Value, s.Offer, 100) {
+			if s.Resource != a.Resource || s.Offer != a.Value && !withinPercent(a.Value, s.Offer, 100) {
 				t.Fatalf("%s in %q: %d of %s is not explained by %+v", id, x.Class, a.Value, a.Resource, s)
 			}
 			if s.Max >= 0 && s.Held < 0 && s.Offer > s.Max {

@@ -79,8 +79,8 @@ func onlyAPI(next http.Handler) http.Handler {
 }
 
 // rightOf returns the nonResourceURL whose right a request for this path needs. Kubernetes lets every
-// authenticated account get all paths below /api (ClusterRole system:discovery), so the right for
-// /api/catalog is that for /catalog. The description of the API has no secrets.
+// authenticated account get all paths below /api (ClusterRole system:discovery), so
+// /api/catalog needs the right to /catalog. The description of the API has no secrets.
 func rightOf(path string) string {
 	if path == api.OpenAPIPath || !strings.HasPrefix(path, api.APIPath) {
 		return path

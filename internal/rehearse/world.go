@@ -179,7 +179,7 @@ func (w *World) rest(l *capacity.Ledger, policies []table.Policy, ended func() b
 	return r
 }
 
-// resources returns the resources that an evaluation needs columns for, besides those of policies.
+// resources returns the resources that an evaluation needs columns for, besides the resources of policies.
 func (w *World) resources() []string {
 	all := slices.Concat(w.Resources, offer.AnsweredNames(w.External))
 	if w.Slices == nil {

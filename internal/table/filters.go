@@ -26,7 +26,7 @@ const (
 )
 
 // boundFilters invalidates policies whose filters, together with the filters of policies before them, exceed
-// MaxFilters, and reports whether there are any. The order is that of their standing, then of their age:
+// MaxFilters, and reports whether there are any. They are ordered by standing, then by age:
 // whoever adds a filter too many has no effect on other policies. The policies are sorted by name. An earlier
 // bound on them does not count.
 func boundFilters(all []Policy) (exceeded bool) {

@@ -105,7 +105,7 @@ func (g *grants) sum(class, consumer string) capacity.Amounts {
 	return sums[consumer]
 }
 
-// countUnder counts a slice under a policy. The sum is that of its class: one consumer's slices of a class are all
+// countUnder counts a slice under a policy. It is summed up in its class: one consumer's slices of a class are all
 // under one policy.
 func (g *grants) countUnder(policy, consumer string, sum capacity.Amounts) {
 	under := g.byPolicy[policy]

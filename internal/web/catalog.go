@@ -75,7 +75,7 @@ func (s *Server) pageOf(from *published, after string, limit int) (*representati
 		if err != nil {
 			return nil, err
 		}
-		p.Consumers, identity = append(p.Consumers, text), append(identity, steady(of))
+		p.Consumers, identity = append(p.Consumers, text), append(identity, withoutTimes(of))
 		size, last = size+len(text), id
 	}
 	return represent(p, identity)
@@ -93,7 +93,7 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 		from := s.catalogs.forSnapshot(snapshot, 0)
 		of := rest.CatalogOf{ClusterID: id, Entries: entriesOf(&from, id)}
 		now := evaluated(snapshot)
-		identity := steady(of)
+		identity := withoutTimes(of)
 		of.Evaluated = &now
 		p, err := represent(of, identity)
 		return p, http.StatusInternalServerError, err
@@ -116,9 +116,9 @@ func (s *Server) readCatalog(w http.ResponseWriter, r *http.Request, get func() 
 	p.serve(w, r)
 }
 
-// steady returns the catalog without what changes with each evaluation: a caller that has the same has
+// withoutTimes returns the catalog without what changes with each evaluation: a caller that has the same has
 // a current answer, unless its times are older than sameFor.
-func steady(of rest.CatalogOf) rest.CatalogOf {
+func withoutTimes(of rest.CatalogOf) rest.CatalogOf {
 	of.Entries = slices.Clone(of.Entries)
 	for i := range of.Entries {
 		e := &of.Entries[i]

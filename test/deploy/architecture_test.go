@@ -46,7 +46,31 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	}
 }
 
-// declarations returns the exported names of this module, as package.Name or package.Type.Method.
+// TestTheWalkOfASliceNamesWhatExists checks that each step names functions of the folder it begins with, or of a
+// package that it names.
+func TestTheWalkOfASliceNamesWhatExists(t *testing.T) {
+	const root, page = "../..", "../../docs/architecture.md"
+	text, err := os.ReadFile(page)
+	test.Must(t, err)
+	_, walk, _ := strings.Cut(string(text), "## How a slice gets its answer")
+	walk, _, _ = strings.Cut(walk, "\n## ")
+	steps, declared := regexp.MustCompile(`(?m)^\d\. `).Split(walk, -1)[1:], declarations(t, root)
+	if len(steps) < 7 {
+		t.Fatalf("%s has %d steps, want 7 or more: the test no longer finds them", page, len(steps))
+	}
+	for i, step := range steps {
+		names := quoted.FindAllStringSubmatch(step, -1)
+		folder := names[0][1]
+		for _, match := range names[1:] {
+			if name := match[1]; !strings.Contains(name, " ") && !strings.HasPrefix(name, "/") &&
+				!declared[name] && !declared[path.Base(folder)+"."+name] {
+				t.Errorf("step %d names %s, which neither %s nor a package of this name declares", i+1, name, folder)
+			}
+		}
+	}
+}
+
+// declarations returns the names of this module, as package.Name or package.Type.Method.
 func declarations(t *testing.T, root string) map[string]bool {
 	t.Helper()
 	all := map[string]bool{}

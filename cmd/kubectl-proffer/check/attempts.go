@@ -27,20 +27,20 @@ const (
 	consumersGroup = "liqo.io"
 )
 
-// object is a kind of objects.
-type object struct {
+// triedKind is a kind of which objects are tried.
+type triedKind struct {
 	schema.GroupVersionResource
 	kind string
 }
 
 var (
-	resourcePolicies = object{v1alpha1.GroupVersion.WithResource("resourcepolicies"), "ResourcePolicy"}
-	resourceSlices   = object{liqo.ResourceSlices, "ResourceSlice"}
-	shadowPods       = object{liqo.ShadowPods, "ShadowPod"}
-	virtualNodes     = object{liqo.VirtualNodes, "VirtualNode"}
-	namespaceMaps    = object{liqo.NamespaceMaps, "NamespaceMap"}
-	pods             = object{corev1.SchemeGroupVersion.WithResource("pods"), "Pod"}
-	runtimeClasses   = object{nodev1.SchemeGroupVersion.WithResource("runtimeclasses"), "RuntimeClass with an overhead"}
+	resourcePolicies = triedKind{v1alpha1.GroupVersion.WithResource("resourcepolicies"), "ResourcePolicy"}
+	resourceSlices   = triedKind{liqo.ResourceSlices, "ResourceSlice"}
+	shadowPods       = triedKind{liqo.ShadowPods, "ShadowPod"}
+	virtualNodes     = triedKind{liqo.VirtualNodes, "VirtualNode"}
+	namespaceMaps    = triedKind{liqo.NamespaceMaps, "NamespaceMap"}
+	pods             = triedKind{corev1.SchemeGroupVersion.WithResource("pods"), "Pod"}
+	runtimeClasses   = triedKind{nodev1.SchemeGroupVersion.WithResource("runtimeclasses"), "RuntimeClass with an overhead"}
 )
 
 // found names an object or a namespace to try a guard on, or says why there is none.
@@ -54,7 +54,7 @@ type identity struct{ user, consumer string }
 
 // stage holds the objects that the guards are tried with.
 type stage struct {
-	// namespaces are those that Liqo labels as a consumer's.
+	// namespaces have Liqo's label of a consumer.
 	namespaces []corev1.Namespace
 	// consumer is the cluster ID of a consumer. class is one that a policy offers, if there is one.
 	consumer, class string
@@ -81,7 +81,7 @@ type attempt struct {
 	expected
 	// verb is create, or patch or delete for the object in at.
 	verb string
-	object
+	triedKind
 	subresource []string
 	at          found
 	// body is the object to create, or the merge patch.
@@ -199,7 +199,7 @@ func newShadowPod(consumer string, pod map[string]any) map[string]any {
 	return newObject(shadowPods, map[string]any{liqo.OriginLabel: consumer}, map[string]any{"pod": podSpec(pod)})
 }
 
-func newObject(of object, labels, spec map[string]any) map[string]any {
+func newObject(of triedKind, labels, spec map[string]any) map[string]any {
 	return map[string]any{
 		"apiVersion": of.GroupVersion().String(), "kind": of.kind,
 		"metadata": map[string]any{"name": attemptName, "labels": labels}, "spec": spec,

@@ -51,7 +51,7 @@ func (c *cluster) try(ctx context.Context, g guard, a attempt) trial {
 	}
 	by, right := c.dynamic, a.right()
 	if a.by.user != "" {
-		if by, t.obstacle = c.as(ctx, a.by); t.err != nil {
+		if by, t.obstacle = c.clientAs(ctx, a.by); t.err != nil {
 			return t
 		}
 		right += " as " + a.by.user
@@ -108,7 +108,7 @@ func placesOf(namespaces []corev1.Namespace, preferred string) (consumer string,
 // first returns the first object of all namespaces that has the labels and is suitable. Every one is if
 // suitable is nil.
 func (c *cluster) first(
-	ctx context.Context, of object, labels string, suitable func(*unstructured.Unstructured) bool,
+	ctx context.Context, of triedKind, labels string, suitable func(*unstructured.Unstructured) bool,
 ) found {
 	options := metav1.ListOptions{LabelSelector: labels}
 	if suitable == nil {
@@ -135,9 +135,9 @@ func hasOverhead(runtimeClass *unstructured.Unstructured) bool {
 	return err == nil && len(overhead) > 0
 }
 
-// as returns a client whose requests come from this user, as the guards see it. Its groups are the groups
+// clientAs returns a client whose requests come from this user, as the guards see it. Its groups are the groups
 // of the consumer's certificates, for which Liqo has roles, and the caller's.
-func (c *cluster) as(ctx context.Context, by identity) (dynamic.Interface, obstacle) {
+func (c *cluster) clientAs(ctx context.Context, by identity) (dynamic.Interface, obstacle) {
 	if known, asked := c.senders[by]; asked {
 		return known.api, known.obstacle
 	}

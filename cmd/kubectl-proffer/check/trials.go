@@ -115,11 +115,11 @@ func (t trial) problem(v verdict) Finding {
 			"The leader writes it: look at the checks rights and leader, and at the logs of the operator.",
 		}
 	}
-	return Finding{checkGuards, Wrong, name + " does not hold: " + t.harm + ".", t.guard.again()}
+	return Finding{checkGuards, Wrong, name + " does not hold: " + t.harm + ".", t.guard.installAgain()}
 }
 
-// again tells how to install the guard again.
-func (g guard) again() string {
+// installAgain tells how to install the guard again.
+func (g guard) installAgain() string {
 	return fmt.Sprintf("kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy %s, "+
 		"and apply config/%s again: see docs/install.md.", g.name, g.dir)
 }
@@ -140,16 +140,16 @@ func findTrials(trials []trial) []Finding {
 		case outdated:
 			old[t.guard] = append(old[t.guard], t.harm)
 		case absent:
-			missing[t.err.Error()] = append(missing[t.err.Error()], t.what())
+			missing[t.err.Error()] = append(missing[t.err.Error()], t.subject())
 		case hidden, untried:
 			why := knownOf(t, t.err).skip(checkGuards, t.right)
-			skipped[why] = append(skipped[why], t.what())
+			skipped[why] = append(skipped[why], t.subject())
 		}
 	}
 	for _, g := range slices.SortedFunc(maps.Keys(old), func(a, b guard) int { return cmp.Compare(a.name, b.name) }) {
 		problems = append(problems, Finding{
 			checkGuards, Wrong, g.name + " does not judge by its list as it is, tried with " + kube.First(old[g]) + ".",
-			"Look at spec.paramRef of its binding. If it names the list of the operator, " + g.again(),
+			"Look at spec.paramRef of its binding. If it names the list of the operator, " + g.installAgain(),
 		})
 	}
 	for _, why := range slices.SortedFunc(maps.Keys(skipped), func(a, b Finding) int {
@@ -162,8 +162,8 @@ func findTrials(trials []trial) []Finding {
 	return append(summaryOf(counts, missing), problems...)
 }
 
-// what names what is tried, for a request that was not made.
-func (t trial) what() string {
+// subject names what is tried, for a request that was not made.
+func (t trial) subject() string {
 	if t.ofList {
 		return "the list of " + t.guard.name
 	}

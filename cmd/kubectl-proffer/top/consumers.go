@@ -37,7 +37,7 @@ func consumersTable(offers *rest.Offers, world *rest.World) *output.Table {
 			delete(waiting, key)
 		}
 	}
-	// Those that wait in a class that offers them nothing.
+	// Slices that wait in a class that offers them nothing.
 	for key := range waiting {
 		add(key, &rest.Offer{})
 	}

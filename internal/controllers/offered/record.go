@@ -100,7 +100,7 @@ func (r *Record) NeedLeaderElection() bool { return false }
 
 // Start reads the record once, and retries until it succeeds or the context ends.
 func (r *Record) Start(ctx context.Context) error {
-	// Its error is that of the context.
+	// It fails only with the error of the context.
 	_ = wait.PollUntilContextCancel(ctx, retryAfter, true, func(ctx context.Context) (done bool, err error) {
 		_, read, err := r.get(ctx)
 		if err == nil || apierrors.IsNotFound(err) {

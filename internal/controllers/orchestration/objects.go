@@ -158,15 +158,15 @@ func parseVirtualNode(u *unstructured.Unstructured) virtualNode {
 	return virtualNode{cluster: kube.Text(u, "spec", "clusterID"), deleting: u.GetDeletionTimestamp() != nil}
 }
 
-// connection is a Connection of Liqo's network. Its latency is in microseconds, 0 if there is none.
-type connection struct {
+// networkConnection is a Connection of Liqo's network. Its latency is in microseconds, 0 if there is none.
+type networkConnection struct {
 	cluster  string
 	latency  int64
 	measured time.Time
 }
 
-func parseConnection(u *unstructured.Unstructured) connection {
-	c := connection{cluster: u.GetLabels()[liqo.RemoteClusterIDLabel]}
+func parseConnection(u *unstructured.Unstructured) networkConnection {
+	c := networkConnection{cluster: u.GetLabels()[liqo.RemoteClusterIDLabel]}
 	// Liqo writes 12ms, 850μs or N/A.
 	latency, err := time.ParseDuration(kube.Text(u, "status", "latency", "value"))
 	if err == nil && kube.Text(u, "status", "value") == connectedValue {

@@ -26,7 +26,7 @@ import (
 )
 
 // controllerName is the name of the controller. Its one request stands for all Orchestrations: the choices
-// of one depend on those of the others.
+// of one depend on the others.
 const controllerName = "orchestration"
 
 const (

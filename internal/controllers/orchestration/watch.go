@@ -21,7 +21,7 @@ type caches struct {
 	namespaces      *kube.ObjectCache[namespace]
 	nodes           *kube.ObjectCache[node]
 	virtualNodes    *kube.ObjectCache[virtualNode]
-	connections     *kube.ObjectCache[connection]
+	connections     *kube.ObjectCache[networkConnection]
 	foreignClusters *kube.ObjectCache[foreignCluster]
 	offloadings     *kube.ObjectCache[offloading]
 }

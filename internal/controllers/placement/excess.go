@@ -48,7 +48,7 @@ func (m marks) refresh(excesses []table.Excess, now time.Time) (next time.Durati
 	return next
 }
 
-// addTo adds the entries of the marks to those of a list.
+// addTo adds the entries of the marks to a list.
 func (m marks) addTo(entries map[string]string) {
 	users := map[string]int{}
 	for s := range m {

@@ -101,7 +101,7 @@ func (r *StatusReconciler) Wake() { r.trigger.Wake() }
 // Check schedules a check of the status of one policy. It never blocks.
 func (r *StatusReconciler) Check(policy reconcile.Request) { r.trigger.Enqueue(policy) }
 
-// all returns a request for each policy, those of dry runs last.
+// all returns a request for each policy, dry runs last.
 func (r *StatusReconciler) all() []reconcile.Request {
 	var all []reconcile.Request
 	if latest := r.table.Current(); latest != nil {

@@ -31,9 +31,9 @@ const (
 	resourcesCondition      = "Resources"
 )
 
-// answer is the part of a ResourceSlice's status that the controller of its class writes. An empty
+// sliceAnswer is the part of a ResourceSlice's status that the controller of its class writes. An empty
 // field is absent in the status.
-type answer struct {
+type sliceAnswer struct {
 	verdict         verdict
 	reason, message string
 	resources       capacity.Amounts
@@ -59,7 +59,7 @@ type namedClass struct {
 }
 
 // outline returns the part of the answer that decisions read.
-func (a *answer) outline() holding.Answer {
+func (a *sliceAnswer) outline() holding.Answer {
 	return holding.Answer{
 		Class: a.class,
 		Given: a.verdict != unanswered, Accepted: a.verdict == accepted, Own: a.ours(), Amounts: a.resources,
@@ -67,7 +67,7 @@ func (a *answer) outline() holding.Answer {
 }
 
 // equal compares what is in the status, by meaning: an empty list is an absent one, and 1 cpu is 1000m.
-func equal(a, b answer) bool {
+func equal(a, b sliceAnswer) bool {
 	return a.verdict == b.verdict && a.reason == b.reason && a.message == b.message && a.inexact == b.inexact &&
 		maps.Equal(a.resources, b.resources) &&
 		slices.Equal(a.storageClasses, b.storageClasses) &&
@@ -77,14 +77,14 @@ func equal(a, b answer) bool {
 }
 
 // onlyMessage reports whether two answers differ in their message alone.
-func onlyMessage(a, b answer) bool {
+func onlyMessage(a, b sliceAnswer) bool {
 	b.message = a.message
 	return equal(a, b)
 }
 
 // readAnswer reads the answer that stands in a ResourceSlice, also one that others wrote.
-func readAnswer(u *unstructured.Unstructured) answer {
-	a := answer{inexact: keptOf(u).answerCut}
+func readAnswer(u *unstructured.Unstructured) sliceAnswer {
+	a := sliceAnswer{inexact: keptOf(u).answerCut}
 	condition, count := findCondition(u, resourcesCondition)
 	if count > 0 {
 		a.inexact = a.inexact || count > 1
@@ -109,7 +109,7 @@ func readAnswer(u *unstructured.Unstructured) answer {
 }
 
 // text reads an absent value as empty, and marks the answer if the value is not a string.
-func (a *answer) text(value any) string {
+func (a *sliceAnswer) text(value any) string {
 	text, ok := value.(string)
 	if !ok && value != nil {
 		a.inexact = true
@@ -118,7 +118,7 @@ func (a *answer) text(value any) string {
 }
 
 // readResources leaves out what is not the name of a resource or not a quantity.
-func (a *answer) readResources(value any) capacity.Amounts {
+func (a *sliceAnswer) readResources(value any) capacity.Amounts {
 	list, ok := value.(map[string]any)
 	if !ok {
 		a.inexact = a.inexact || value != nil
@@ -151,7 +151,7 @@ func exactAmount(name string, q resource.Quantity) (v int64, exact bool) {
 	return quantity.AmountOf(name, q, quantity.Up), false
 }
 
-func (a *answer) readClasses(value any, key string) []namedClass {
+func (a *sliceAnswer) readClasses(value any, key string) []namedClass {
 	list, ok := value.([]any)
 	if !ok {
 		a.inexact = a.inexact || value != nil
@@ -171,7 +171,7 @@ func (a *answer) readClasses(value any, key string) []namedClass {
 	return out
 }
 
-func (a *answer) readTexts(value any) map[string]string {
+func (a *sliceAnswer) readTexts(value any) map[string]string {
 	list, ok := value.(map[string]any)
 	if !ok {
 		a.inexact = a.inexact || value != nil
@@ -197,17 +197,17 @@ type patchOp struct {
 //
 // If only a part of the conditions was kept, just Authentication stays: another client has stuffed
 // them.
-func (a answer) patch(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
+func (a sliceAnswer) patch(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
 	return a.patchBeside(u, conditionsOf(u), keptOf(u).conditionsCut, now)
 }
 
 // patchAlone is patch, but of the other conditions only Authentication stays: the resulting status
 // is as small as possible.
-func (a answer) patchAlone(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
+func (a sliceAnswer) patchAlone(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
 	return a.patchBeside(u, conditionsOf(u), true, now)
 }
 
-func (a answer) patchBeside(u *unstructured.Unstructured, conditions []any, alone bool, now time.Time) ([]byte, error) {
+func (a sliceAnswer) patchBeside(u *unstructured.Unstructured, conditions []any, alone bool, now time.Time) ([]byte, error) {
 	version := u.GetResourceVersion()
 	if version == "" {
 		return nil, errors.New("writing an answer: the slice has no version")
@@ -245,14 +245,14 @@ func (a answer) patchBeside(u *unstructured.Unstructured, conditions []any, alon
 
 // minimal returns the answer without everything that a slice can do without, for a slice that the
 // whole answer does not fit into: see kube.TooLarge.
-func (a answer) minimal() answer {
-	return answer{verdict: a.verdict, reason: a.reason, resources: a.resources, class: a.class, at: a.at, short: true}
+func (a sliceAnswer) minimal() sliceAnswer {
+	return sliceAnswer{verdict: a.verdict, reason: a.reason, resources: a.resources, class: a.class, at: a.at, short: true}
 }
 
 // bounded leaves out what exceeds maxAnswer, so that an answer reads back as it was written: the
 // last names of a map, the last elements of a list. Amounts come first, then the labels that pods
 // are placed by, then classes. Only an extreme policy exceeds the bound.
-func (a answer) bounded() answer {
+func (a sliceAnswer) bounded() sliceAnswer {
 	left := maxAnswer
 	a.resources = firstOf(a.resources, func(name string, v int64) bool {
 		q := quantity.Of(name, v)
@@ -294,7 +294,7 @@ func firstOf[V any](all map[string]V, fits func(string, V) bool) map[string]V {
 }
 
 // conditions returns the conditions with the answer's in the place of the first one of its type.
-func (a answer) conditions(before []any, now time.Time) []any {
+func (a sliceAnswer) conditions(before []any, now time.Time) []any {
 	at := slices.IndexFunc(before, ofResources)
 	was := map[string]any{}
 	after := slices.DeleteFunc(slices.Clone(before), ofResources)

@@ -21,15 +21,15 @@ import (
 )
 
 // anAnswer draws an answer that could be written.
-func anAnswer(t *rapid.T, label string) answer {
+func anAnswer(t *rapid.T, label string) sliceAnswer {
 	names := rapid.SampledFrom([]string{"cpu", "memory", "pods", "storage", "ephemeral-storage", "hugepages-2Mi", "nvidia.com/gpu"})
 	value := rapid.OneOf(rapid.Int64Range(0, math.MaxInt64), rapid.Int64Range(0, 100_000), rapid.SampledFrom([]int64{0, 1, 1000, 1 << 40, math.MaxInt64 - 1, math.MaxInt64}))
 	classes := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) namedClass {
 		return namedClass{rapid.SampledFrom([]string{"fast", "slow", "example.com/internal"}).Draw(t, "name"), rapid.Bool().Draw(t, "default")}
 	}), 0, 3)
 	texts := rapid.MapOfN(rapid.StringMatching(`[a-z./]{1,8}`), rapid.StringMatching(`[a-z]{0,8}`), 0, 3)
-	return rapid.Custom(func(t *rapid.T) answer {
-		a := answer{
+	return rapid.Custom(func(t *rapid.T) sliceAnswer {
+		a := sliceAnswer{
 			verdict:        rapid.SampledFrom([]verdict{unanswered, accepted, denied}).Draw(t, "verdict"),
 			resources:      rapid.MapOfN(names, value, 0, 7).Draw(t, "resources"),
 			storageClasses: classes.Draw(t, "storage"), ingressClasses: classes.Draw(t, "ingress"), loadBalancerClasses: classes.Draw(t, "load balancer"),
@@ -44,7 +44,7 @@ func anAnswer(t *rapid.T, label string) answer {
 
 // writeTo returns a copy of a complete ResourceSlice with the answer in its status. All other
 // fields are unchanged. A patch must have the same result.
-func (a answer) writeTo(u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
+func (a sliceAnswer) writeTo(u *unstructured.Unstructured, now time.Time) *unstructured.Unstructured {
 	out := u.DeepCopy()
 	if out.Object == nil {
 		out.Object = map[string]any{}
@@ -118,7 +118,7 @@ func TestAnAnswerLeavesAllElseOfTheStatusAsItIs(t *testing.T) {
 	}))
 	test.Must(t, unstructured.SetNestedField(u.Object, map[string]any{"deep": []any{int64(1), "two"}}, "status", unknown))
 	now := time.Unix(1_700_000_100, 0)
-	out := answer{verdict: accepted, reason: "Granted", resources: capacity.Amounts{"cpu": 4000}}.writeTo(u, now)
+	out := sliceAnswer{verdict: accepted, reason: "Granted", resources: capacity.Amounts{"cpu": 4000}}.writeTo(u, now)
 
 	conditions := conditionsOf(out)
 	var order []any
@@ -159,14 +159,14 @@ func TestTheTransitionOfAnAnswerIsWhenItsStatusChanged(t *testing.T) {
 		return text
 	}
 	first, later := time.Unix(1_700_000_100, 0), time.Unix(1_700_000_200, 0)
-	u := answer{verdict: accepted, reason: "Granted"}.writeTo(kubetest.Unstructured(t, kubetest.Slice("s")), first)
+	u := sliceAnswer{verdict: accepted, reason: "Granted"}.writeTo(kubetest.Unstructured(t, kubetest.Slice("s")), first)
 	for _, tc := range []struct {
 		name string
-		a    answer
+		a    sliceAnswer
 		want time.Time
 	}{
-		{"accepted", answer{verdict: accepted, reason: "Capped", message: "less", resources: capacity.Amounts{"cpu": 1}}, first},
-		{"denied", answer{verdict: denied, reason: "Denied"}, later},
+		{"accepted", sliceAnswer{verdict: accepted, reason: "Capped", message: "less", resources: capacity.Amounts{"cpu": 1}}, first},
+		{"denied", sliceAnswer{verdict: denied, reason: "Denied"}, later},
 	} {
 		if got := transition(tc.a.writeTo(u, later)); got != tc.want.UTC().Format(time.RFC3339) {
 			t.Errorf("accepted, then %s: transition at %s, want %s", tc.name, got, tc.want.UTC())
@@ -174,15 +174,15 @@ func TestTheTransitionOfAnAnswerIsWhenItsStatusChanged(t *testing.T) {
 	}
 	c, _ := findCondition(u, resourcesCondition)
 	c["lastTransitionTime"] = "yesterday"
-	if got := transition(answer{verdict: accepted}.writeTo(u, later)); got != later.UTC().Format(time.RFC3339) {
+	if got := transition(sliceAnswer{verdict: accepted}.writeTo(u, later)); got != later.UTC().Format(time.RFC3339) {
 		t.Errorf("an invalid transition time was kept: %s", got)
 	}
 }
 
 func TestAnAnswerTakenAwayLeavesNothingOfIt(t *testing.T) {
 	u := kubetest.Unstructured(t, kubetest.Slice("s"))
-	a := answer{verdict: accepted, reason: "Granted", resources: capacity.Amounts{"cpu": 1}, nodeLabels: map[string]string{"a": "b"}}
-	if diff := cmp.Diff(u, answer{}.writeTo(a.writeTo(u, time.Now()), time.Now())); diff != "" {
+	a := sliceAnswer{verdict: accepted, reason: "Granted", resources: capacity.Amounts{"cpu": 1}, nodeLabels: map[string]string{"a": "b"}}
+	if diff := cmp.Diff(u, sliceAnswer{}.writeTo(a.writeTo(u, time.Now()), time.Now())); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -199,53 +199,53 @@ func TestAnAnswerThatSomebodyElseWroteIsReadByItsMeaning(t *testing.T) {
 		name  string
 		value any
 		path  []string
-		want  answer
+		want  sliceAnswer
 	}{
-		{"other texts for the same amounts", resources("cpu", "1000m", "memory", "1e3"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": 1000, "memory": 1000}}},
-		{"a fraction", resources("cpu", "0.0005"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": 1}, inexact: true}},
-		{"a negative amount", resources("cpu", "-1"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": 0}, inexact: true}},
-		{"the largest amount", resources("cpu", "9223372036854775807m"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": math.MaxInt64}}},
-		{"more than the largest amount", resources("cpu", "9223372036854775808m", "memory", "1e100"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64}, inexact: true}},
-		{"not a quantity", resources("cpu", "much", "memory", "1"), []string{"status", "resources"}, answer{resources: capacity.Amounts{"memory": 1}, inexact: true}},
-		{"an exponent that would take minutes to parse", resources("cpu", "1e999999999"), []string{"status", "resources"}, answer{inexact: true}},
-		{"not a resource name", resources("a b", "1"), []string{"status", "resources"}, answer{inexact: true}},
-		{"an empty list", []any{}, []string{"status", "storageClasses"}, answer{}},
-		{"a class without a name", []any{map[string]any{"default": true}, map[string]any{"storageClassName": "fast"}, "slow"}, []string{"status", "storageClasses"}, answer{storageClasses: []namedClass{{name: "fast"}}, inexact: true}},
-		{"a class of a later Liqo", []any{map[string]any{"ingressClassName": "nginx", "more": "x"}}, []string{"status", "ingressClasses"}, answer{ingressClasses: []namedClass{{name: "nginx"}}}},
-		{"a default that is not a boolean", []any{map[string]any{"loadBalancerClassName": "lb", "default": "yes"}}, []string{"status", "loadBalancerClasses"}, answer{inexact: true}},
-		{"a label that is not a string", map[string]any{"a": int64(1)}, []string{"status", "nodeLabels"}, answer{nodeLabels: map[string]string{"a": ""}, inexact: true}},
-		{"an unknown verdict", []any{map[string]any{"type": "Resources", "status": "Maybe"}}, []string{"status", "conditions"}, answer{inexact: true}},
-		{"a reason that is not a string", []any{map[string]any{"type": "Resources", "status": "Denied", "reason": int64(1)}}, []string{"status", "conditions"}, answer{verdict: denied, inexact: true}},
+		{"other texts for the same amounts", resources("cpu", "1000m", "memory", "1e3"), []string{"status", "resources"}, sliceAnswer{resources: capacity.Amounts{"cpu": 1000, "memory": 1000}}},
+		{"a fraction", resources("cpu", "0.0005"), []string{"status", "resources"}, sliceAnswer{resources: capacity.Amounts{"cpu": 1}, inexact: true}},
+		{"a negative amount", resources("cpu", "-1"), []string{"status", "resources"}, sliceAnswer{resources: capacity.Amounts{"cpu": 0}, inexact: true}},
+		{"the largest amount", resources("cpu", "9223372036854775807m"), []string{"status", "resources"}, sliceAnswer{resources: capacity.Amounts{"cpu": math.MaxInt64}}},
+		{"more than the largest amount", resources("cpu", "9223372036854775808m", "memory", "1e100"), []string{"status", "resources"}, sliceAnswer{resources: capacity.Amounts{"cpu": math.MaxInt64, "memory": math.MaxInt64}, inexact: true}},
+		{"not a quantity", resources("cpu", "much", "memory", "1"), []string{"status", "resources"}, sliceAnswer{resources: capacity.Amounts{"memory": 1}, inexact: true}},
+		{"an exponent that would take minutes to parse", resources("cpu", "1e999999999"), []string{"status", "resources"}, sliceAnswer{inexact: true}},
+		{"not a resource name", resources("a b", "1"), []string{"status", "resources"}, sliceAnswer{inexact: true}},
+		{"an empty list", []any{}, []string{"status", "storageClasses"}, sliceAnswer{}},
+		{"a class without a name", []any{map[string]any{"default": true}, map[string]any{"storageClassName": "fast"}, "slow"}, []string{"status", "storageClasses"}, sliceAnswer{storageClasses: []namedClass{{name: "fast"}}, inexact: true}},
+		{"a class of a later Liqo", []any{map[string]any{"ingressClassName": "nginx", "more": "x"}}, []string{"status", "ingressClasses"}, sliceAnswer{ingressClasses: []namedClass{{name: "nginx"}}}},
+		{"a default that is not a boolean", []any{map[string]any{"loadBalancerClassName": "lb", "default": "yes"}}, []string{"status", "loadBalancerClasses"}, sliceAnswer{inexact: true}},
+		{"a label that is not a string", map[string]any{"a": int64(1)}, []string{"status", "nodeLabels"}, sliceAnswer{nodeLabels: map[string]string{"a": ""}, inexact: true}},
+		{"an unknown verdict", []any{map[string]any{"type": "Resources", "status": "Maybe"}}, []string{"status", "conditions"}, sliceAnswer{inexact: true}},
+		{"a reason that is not a string", []any{map[string]any{"type": "Resources", "status": "Denied", "reason": int64(1)}}, []string{"status", "conditions"}, sliceAnswer{verdict: denied, inexact: true}},
 		{
 			"two verdicts",
 			[]any{map[string]any{"type": "Resources", "status": "Denied"}, map[string]any{"type": "Resources", "status": "Accepted"}}, []string{"status", "conditions"},
-			answer{verdict: denied, inexact: true},
+			sliceAnswer{verdict: denied, inexact: true},
 		},
-		{"conditions of the wrong type", []any{"Resources", int64(1), map[string]any{"type": int64(1)}}, []string{"status", "conditions"}, answer{}},
+		{"conditions of the wrong type", []any{"Resources", int64(1), map[string]any{"type": int64(1)}}, []string{"status", "conditions"}, sliceAnswer{}},
 	} {
-		if diff := cmp.Diff(tc.want, readAnswer(at(t, tc.value, tc.path...)), cmp.AllowUnexported(answer{}, namedClass{}), cmpopts.EquateEmpty()); diff != "" {
+		if diff := cmp.Diff(tc.want, readAnswer(at(t, tc.value, tc.path...)), cmp.AllowUnexported(sliceAnswer{}, namedClass{}), cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("%s: %s", tc.name, diff)
 		}
 	}
 }
 
 func TestAnswersDifferInEachOfTheirParts(t *testing.T) {
-	a := answer{
+	a := sliceAnswer{
 		verdict: accepted, reason: "r", message: "m", resources: capacity.Amounts{"cpu": 1}, storageClasses: []namedClass{{"s", true}},
 		ingressClasses: []namedClass{{"i", true}}, loadBalancerClasses: []namedClass{{"l", true}},
 		nodeLabels: map[string]string{"a": "b"}, nodeSelector: map[string]string{"c": "d"},
 	}
-	for i, change := range []func(*answer){
-		func(a *answer) { a.verdict = denied },
-		func(a *answer) { a.reason = "" },
-		func(a *answer) { a.message = "" },
-		func(a *answer) { a.resources = capacity.Amounts{"cpu": 1, "memory": 0} },
-		func(a *answer) { a.storageClasses = []namedClass{{"s", false}} },
-		func(a *answer) { a.ingressClasses = nil },
-		func(a *answer) { a.loadBalancerClasses = slices.Repeat(a.loadBalancerClasses, 2) },
-		func(a *answer) { a.nodeLabels = map[string]string{"a": ""} },
-		func(a *answer) { a.nodeSelector = nil },
-		func(a *answer) { a.inexact = true },
+	for i, change := range []func(*sliceAnswer){
+		func(a *sliceAnswer) { a.verdict = denied },
+		func(a *sliceAnswer) { a.reason = "" },
+		func(a *sliceAnswer) { a.message = "" },
+		func(a *sliceAnswer) { a.resources = capacity.Amounts{"cpu": 1, "memory": 0} },
+		func(a *sliceAnswer) { a.storageClasses = []namedClass{{"s", false}} },
+		func(a *sliceAnswer) { a.ingressClasses = nil },
+		func(a *sliceAnswer) { a.loadBalancerClasses = slices.Repeat(a.loadBalancerClasses, 2) },
+		func(a *sliceAnswer) { a.nodeLabels = map[string]string{"a": ""} },
+		func(a *sliceAnswer) { a.nodeSelector = nil },
+		func(a *sliceAnswer) { a.inexact = true },
 	} {
 		b := a
 		change(&b)
@@ -253,7 +253,7 @@ func TestAnswersDifferInEachOfTheirParts(t *testing.T) {
 			t.Errorf("equal does not see change %d", i)
 		}
 	}
-	if !equal(answer{}, answer{resources: capacity.Amounts{}, storageClasses: []namedClass{}, nodeLabels: map[string]string{}}) {
+	if !equal(sliceAnswer{}, sliceAnswer{resources: capacity.Amounts{}, storageClasses: []namedClass{}, nodeLabels: map[string]string{}}) {
 		t.Error("an empty list and an absent one are not equal")
 	}
 }
@@ -265,13 +265,13 @@ func TestItsOwnAnswersAreToldFromOthers(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name string
-		answer
+		sliceAnswer
 		want bool
 	}{
-		{"ours", answer{verdict: accepted, reason: "ProfferCapped", resources: capacity.Amounts{"cpu": 1}}, true},
-		{"Liqo's", answer{verdict: accepted, reason: "ResourceSliceResourcesAccepted"}, false},
-		{"none", answer{}, false},
-		{"more resources than an answer can have", answer{verdict: accepted, reason: "ProfferCapped", resources: many}, false},
+		{"ours", sliceAnswer{verdict: accepted, reason: "ProfferCapped", resources: capacity.Amounts{"cpu": 1}}, true},
+		{"Liqo's", sliceAnswer{verdict: accepted, reason: "ResourceSliceResourcesAccepted"}, false},
+		{"none", sliceAnswer{}, false},
+		{"more resources than an answer can have", sliceAnswer{verdict: accepted, reason: "ProfferCapped", resources: many}, false},
 	} {
 		if got := tc.ours(); got != tc.want {
 			t.Errorf("%s: ours is %v, want %v", tc.name, got, tc.want)

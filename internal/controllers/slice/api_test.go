@@ -79,7 +79,7 @@ func follow(t *testing.T) *following {
 }
 
 // write writes an answer to a slice, like the leader.
-func (f *following) write(t *testing.T, s *slice, a answer) error {
+func (f *following) write(t *testing.T, s *slice, a sliceAnswer) error {
 	t.Helper()
 	patch, err := a.patch(s.object, time.Now())
 	test.Must(t, err)
@@ -148,7 +148,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	before, err := resources.Get(t.Context(), "s", metav1.GetOptions{})
 	test.Must(t, err)
 	read := f.cache.list()[0]
-	want := answer{
+	want := sliceAnswer{
 		verdict: accepted, reason: "Capped", message: "granted 2 of 4 cpu", resources: capacity.Amounts{"cpu": 2000, "memory": 0},
 		storageClasses: []namedClass{{"fast", true}, {"slow", false}}, ingressClasses: []namedClass{{"nginx", false}},
 		loadBalancerClasses: []namedClass{{"lb", true}}, nodeLabels: map[string]string{"tier": "gold"}, nodeSelector: map[string]string{"dedicated": "liqo"},
@@ -176,7 +176,7 @@ func TestAnAnswerIsWrittenWithWhatTheWatchKept(t *testing.T) {
 	test.Eventually(t, func() string { return cmp.Diff(want, f.cache.list()[0].answer, comparing) })
 
 	// A write based on the old version is a conflict.
-	if err := f.write(t, &read.slice, answer{verdict: denied}); !apierrors.IsConflict(err) {
+	if err := f.write(t, &read.slice, sliceAnswer{verdict: denied}); !apierrors.IsConflict(err) {
 		t.Errorf("a write over a newer version: %v, want a conflict", err)
 	}
 }
@@ -317,10 +317,10 @@ func TestOnlyWhatMattersOfASliceWakes(t *testing.T) {
 }
 
 // copyTo writes the answer to the object.
-func (a answer) copyTo(u *unstructured.Unstructured) { u.Object = a.writeTo(u, time.Now()).Object }
+func (a sliceAnswer) copyTo(u *unstructured.Unstructured) { u.Object = a.writeTo(u, time.Now()).Object }
 
 // answerOf reads the answer of a slice from the API server.
-func answerOf(t *testing.T, slice *unstructured.Unstructured) answer {
+func answerOf(t *testing.T, slice *unstructured.Unstructured) sliceAnswer {
 	t.Helper()
 	u := slice.DeepCopy()
 	test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(slice), u))

@@ -81,7 +81,7 @@ type trackedSlice struct {
 	vouched protocol.Shares
 	sent    bool
 	// ours is the last answer that a write of this term is known to have made.
-	ours *answer
+	ours *sliceAnswer
 	// task is assumed, or in flight, nil for nothing. A worker has it while writing is set.
 	task    *task
 	writing bool
@@ -108,7 +108,7 @@ type sliceEntry struct {
 	// quota is the key of its Quota, empty unless it holds anything.
 	quota string
 	// ours is copied from trackedSlice.
-	ours *answer
+	ours *sliceAnswer
 }
 
 func newGrantCache() *grantCache {

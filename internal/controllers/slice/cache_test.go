@@ -17,8 +17,8 @@ import (
 )
 
 // grantOfCPU returns an answer that grants this much cpu, in milli.
-func grantOfCPU(amount int64) answer {
-	return answer{verdict: accepted, reason: "ProfferGranted", resources: capacity.Amounts{"cpu": amount}, class: "gold"}
+func grantOfCPU(amount int64) sliceAnswer {
+	return sliceAnswer{verdict: accepted, reason: "ProfferGranted", resources: capacity.Amounts{"cpu": amount}, class: "gold"}
 }
 
 // shareOfCPU returns what grantOfCPU grants.
@@ -27,7 +27,7 @@ func shareOfCPU(amount int64) protocol.Share {
 }
 
 // answering sets the status of a slice to an answer.
-func answering(g answer) func(*authv1beta1.ResourceSlice) {
+func answering(g sliceAnswer) func(*authv1beta1.ResourceSlice) {
 	return func(s *authv1beta1.ResourceSlice) {
 		s.Status.Conditions = append(s.Status.Conditions, authv1beta1.ResourceSliceCondition{
 			Type: "Resources", Status: authv1beta1.ResourceSliceConditionStatus(g.verdict), Reason: g.reason, Message: g.message,
@@ -58,7 +58,7 @@ func onlySlice(t *testing.T, b *grantCache) *sliceEntry {
 }
 
 // decided plans this answer for the only slice, and reports whether a write is needed.
-func decided(t *testing.T, b *grantCache, g answer) (write bool) {
+func decided(t *testing.T, b *grantCache, g sliceAnswer) (write bool) {
 	t.Helper()
 	c := onlySlice(t, b)
 	write, _ = b.assume("term", c, task{want: protocol.Want{Share: shareOfCPU(g.resources["cpu"]), Stands: equal(g, c.answer)}, answer: &g, consumer: "rome"}, time.Now())
@@ -150,7 +150,7 @@ func TestWhatIsOnRecordCountsWhateverStandsInTheSlice(t *testing.T) {
 		"another consumer":            {func(s *authv1beta1.ResourceSlice) { s.Labels = nil; s.Spec.ConsumerClusterID = nil }},
 		"more than was ever granted":  {answering(grantOfCPU(999_000))},
 		"less than is on the record":  {answering(grantOfCPU(1))},
-		"a denial":                    {answering(answer{verdict: denied})},
+		"a denial":                    {answering(sliceAnswer{verdict: denied})},
 		"another class":               {class("theirs")},
 		"what another leader granted": {answering(grantOfCPU(4000))},
 	} {
@@ -215,7 +215,7 @@ func TestNothingIsPlannedOnWhatIsNotTheNewest(t *testing.T) {
 	b := aBook(t)
 	old := onlySlice(t, b)
 	b.set(known(t, "s", "a", 11))
-	j := task{want: protocol.Want{Share: shareOfCPU(1)}, answer: &answer{}, consumer: "rome"}
+	j := task{want: protocol.Want{Share: shareOfCPU(1)}, answer: &sliceAnswer{}, consumer: "rome"}
 	if write, _ := b.assume("term", old, j, time.Now()); write {
 		t.Error("assume accepted a version that is not the newest")
 	}

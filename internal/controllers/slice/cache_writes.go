@@ -25,7 +25,7 @@ const (
 type task struct {
 	want protocol.Want
 	// answer is nil if only the record is written.
-	answer   *answer
+	answer   *sliceAnswer
 	consumer string
 	// version is the version of the slice that was decided on, at the time of the decision, and decision its
 	// number.

@@ -24,7 +24,7 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 )
 
-// Clients read and write Liqo's objects, and those of Kubernetes that are read without their Go
+// Clients read and write Liqo's objects, and objects of Kubernetes that are read without their Go
 // types.
 type Clients struct {
 	dynamic.Interface

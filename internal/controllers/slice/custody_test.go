@@ -116,7 +116,7 @@ func (m *moving) held() (sum int64) {
 // answerAs writes an answer of another client into a slice.
 func answerAs(reason string, verdict verdict, cpu string) func(*unstructured.Unstructured) {
 	return func(u *unstructured.Unstructured) {
-		_ = unstructured.SetNestedSlice(u.Object, answer{verdict: verdict, reason: reason}.
+		_ = unstructured.SetNestedSlice(u.Object, sliceAnswer{verdict: verdict, reason: reason}.
 			conditions(conditionsOf(u), time.Unix(1_700_000_000, 0)), "status", "conditions")
 		_ = unstructured.SetNestedStringMap(u.Object, map[string]string{"cpu": cpu}, "status", "resources")
 	}
@@ -148,7 +148,7 @@ func (m *moving) step(rt *rapid.T) {
 		}
 	case "remove": // Without the guards its consumer can do that.
 		m.edit(uid, func(u *unstructured.Unstructured) {
-			_ = unstructured.SetNestedSlice(u.Object, answer{}.conditions(conditionsOf(u), time.Time{}), "status", "conditions")
+			_ = unstructured.SetNestedSlice(u.Object, sliceAnswer{}.conditions(conditionsOf(u), time.Time{}), "status", "conditions")
 		})
 	}
 }

@@ -30,7 +30,7 @@ const (
 )
 
 // ours reports whether this operator wrote the answer, judged by its content.
-func (a *answer) ours() bool {
+func (a *sliceAnswer) ours() bool {
 	return len(a.resources) <= maxAnswered && a.verdict != unanswered && strings.HasPrefix(a.reason, reasonPrefix)
 }
 
@@ -106,7 +106,7 @@ func asDecidedOn(entries []*sliceEntry, decided []*holding.Slice) []*sliceEntry 
 		if s.MovedTo == "" {
 			continue
 		}
-		if !own { // The entries are those of the cache.
+		if !own { // The cache owns the entries.
 			entries, own = slices.Clone(entries), true
 		}
 		c := *entries[i]

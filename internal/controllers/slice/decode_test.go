@@ -232,7 +232,7 @@ func TestASliceThatIsDecodedWhileItArrivesSaysTheSameAsTheWholeOne(t *testing.T)
 		}
 		want, got := parseSlice(whole), parseSlice(decodedFrom(t, text))
 		if got.answer.inexact && len(text) > maxField {
-			want.answer, got.answer = answer{}, answer{} // A text of the answer may be cut.
+			want.answer, got.answer = sliceAnswer{}, sliceAnswer{} // A text of the answer may be cut.
 		}
 		if diff := cmp.Diff(want, got, comparing); diff != "" {
 			rt.Fatal(diff)
@@ -259,7 +259,7 @@ func TestTheLargestAnswerReadsAsItWasWritten(t *testing.T) {
 		}
 		return out
 	}
-	for name, a := range map[string]answer{
+	for name, a := range map[string]sliceAnswer{
 		"of what a policy may say at most": {
 			verdict: accepted, resources: amounts, nodeLabels: texts(64), nodeSelector: texts(64),
 			storageClasses: classes(64), ingressClasses: classes(64), loadBalancerClasses: classes(64),

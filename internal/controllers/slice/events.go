@@ -53,7 +53,7 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 }
 
 // answered emits the Event for an answer that was written. The entry is the slice before the write.
-func (w *eventWriter) answered(c *sliceEntry, g *answer) {
+func (w *eventWriter) answered(c *sliceEntry, g *sliceAnswer) {
 	switch {
 	case c.tampered():
 		w.emit(c, corev1.EventTypeWarning, eventRestored,
@@ -73,7 +73,7 @@ func (w *eventWriter) answered(c *sliceEntry, g *answer) {
 	}
 }
 
-func (w *eventWriter) change(c *sliceEntry, g *answer) {
+func (w *eventWriter) change(c *sliceEntry, g *sliceAnswer) {
 	kind, note := corev1.EventTypeNormal, g.message
 	if changes := capacity.Changes(c.answer.resources, g.resources); c.answer.verdict == accepted && changes != "" {
 		note = changes + ": " + note

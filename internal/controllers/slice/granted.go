@@ -20,12 +20,8 @@ func (a *decisions) Under(policy string) table.PolicyGrants { return a.byPolicy[
 
 // All implements table.SliceDecisions.
 func (a *decisions) All(yield func(table.DecidedSlice) bool) {
-	kept := map[string]struct{}{} // The pinned parts that are listed with their slice.
-	ofOthers := map[string]bool{} // By UID.
+	listed := map[int]string{} // The class of the pinned part that is listed with its slice.
 	for i, c := range a.entries {
-		if a.OfOthers(i) {
-			ofOthers[string(c.uid)] = true
-		}
 		if c.Gone() {
 			continue
 		}
@@ -36,7 +32,7 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 			Problem: strings.Join(c.problems, "; "),
 		}
 		if s.Slice.Granted != nil {
-			kept[holding.PartKey(a.Slices[i], s.Class)] = struct{}{}
+			listed[i] = s.Class
 		}
 		if at := a.Verdicts[i].At; at >= 0 {
 			s.Slice, s.Answer = a.Asked[at], &a.Answers[at]
@@ -46,17 +42,16 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 			return
 		}
 	}
-	for i := range a.Asked {
-		pinned := &a.Asked[i]
-		if _, listed := kept[pinned.Key]; listed || !pinned.Pinned {
+	for at := range a.Asked {
+		pinned, i := &a.Asked[at], a.AskedBy[at]
+		if class, known := listed[i]; !pinned.Pinned || known && class == pinned.Class {
 			continue
 		}
-		// The key is that of the slice, its UID and the class: see pin.
-		part := strings.SplitN(pinned.Key, "/", 4)
+		c := a.entries[i]
 		s := table.DecidedSlice{
-			Namespace: part[0], Name: part[1], UID: part[2], User: liqo.SliceUser(part[1], pinned.Consumer),
-			Creator: func() string { return liqo.SliceCreator(part[1], pinned.Consumer) }, Slice: *pinned,
-			OfOthers: ofOthers[part[2]], Because: func() string { return "it cannot be taken back yet" },
+			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, pinned.Consumer),
+			Creator: func() string { return liqo.SliceCreator(c.name, pinned.Consumer) }, Slice: *pinned,
+			OfOthers: a.OfOthers(i), Because: func() string { return "it cannot be taken back yet" },
 		}
 		if !yield(s) {
 			return

@@ -37,8 +37,8 @@ func shareOf(class string, amount int64) protocol.Share {
 }
 
 // statusOf returns an answer by whoever has this prefix.
-func statusOf(prefix string, amount int64) answer {
-	return answer{verdict: accepted, reason: prefix + "Granted", resources: amountsOf(amount)}
+func statusOf(prefix string, amount int64) sliceAnswer {
+	return sliceAnswer{verdict: accepted, reason: prefix + "Granted", resources: amountsOf(amount)}
 }
 
 // process is what all leaders of a scene share: it keeps nothing of one that another could see.

@@ -57,7 +57,7 @@ type slice struct {
 	originOK bool
 	// authenticated is set once Liqo has accepted the consumer's identity.
 	authenticated bool
-	answer        answer
+	answer        sliceAnswer
 	deleting      bool
 	// object holds the fields that a write of its status needs. It must not be changed.
 	object *unstructured.Unstructured
@@ -160,7 +160,7 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 	return out, p.list()
 }
 
-// nameProblem holds the name of a resource to the rules on those of a policy, and says what to write.
+// nameProblem applies to the name of a resource the rules of a policy, and says what to write.
 func nameProblem(name string) string {
 	if len(validation.IsQualifiedName(name)) > 0 {
 		return "write a name such as cpu, memory or nvidia.com/gpu"
@@ -168,7 +168,7 @@ func nameProblem(name string) string {
 	return v1alpha1.NameProblem(corev1.ResourceName(name))
 }
 
-// amountProblem holds an amount to the rules on those of a policy, and says what to write. One more rule is
+// amountProblem applies to an amount the rules of a policy, and says what to write. One more rule is
 // for a mistake that would be granted in full, and of no use: an amount of bytes without its unit is small. A
 // part of a byte in a larger amount is no mistake: a typed client, such as liqoctl, writes 1.1Gi as
 // 1181116006400m. Nor is 0, with which a consumer gives back what it has.

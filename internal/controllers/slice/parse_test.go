@@ -49,7 +49,7 @@ var atNoon = time.Unix(1_700_000_100, 0)
 
 // comparing compares slices and answers by their content, without the object that they were read
 // from.
-var comparing = cmp.Options{cmp.AllowUnexported(slice{}, answer{}, namedClass{}), cmpopts.IgnoreFields(slice{}, "object"), cmpopts.EquateEmpty()}
+var comparing = cmp.Options{cmp.AllowUnexported(slice{}, sliceAnswer{}, namedClass{}), cmpopts.IgnoreFields(slice{}, "object"), cmpopts.EquateEmpty()}
 
 func TestASliceIsReadFromLiqosOwnType(t *testing.T) {
 	object := kubetest.Unstructured(t, kubetest.Slice("s", func(s *authv1beta1.ResourceSlice) {
@@ -66,7 +66,7 @@ func TestASliceIsReadFromLiqosOwnType(t *testing.T) {
 		request:  capacity.Amounts{"cpu": 1500, "memory": 1 << 30, "pods": 10, "nvidia.com/gpu": 0},
 		labels:   object.GetLabels(),
 		originOK: true, authenticated: true,
-		answer: answer{
+		answer: sliceAnswer{
 			verdict: accepted, reason: "Because", message: "as Liqo says", resources: capacity.Amounts{"cpu": 1000, "memory": 1e9},
 			storageClasses: []namedClass{{"fast", true}, {"slow", false}}, ingressClasses: []namedClass{{"nginx", false}},
 			loadBalancerClasses: []namedClass{{"example.com/internal", true}},
@@ -341,7 +341,7 @@ func TestWhateverASliceHoldsItIsReadAndWritten(t *testing.T) {
 		if len(s.problems) > maxProblems+1 {
 			t.Fatalf("%d problems, want at most %d", len(s.problems), maxProblems+1)
 		}
-		want := answer{verdict: denied, reason: "Denied", message: "no"}
+		want := sliceAnswer{verdict: denied, reason: "Denied", message: "no"}
 		if got := readAnswer(want.writeTo(u, time.Unix(1_700_000_100, 0))); !equal(want, got) {
 			t.Fatalf("wrote %+v, read %+v", want, got)
 		}
@@ -356,7 +356,7 @@ func TestAnEmptyObjectIsRead(t *testing.T) {
 		if diff := cmp.Diff(slice{}, parseSlice(u), comparing); diff != "" {
 			t.Error(diff)
 		}
-		if got := readAnswer(answer{verdict: denied}.writeTo(u, time.Now())); got.verdict != denied {
+		if got := readAnswer(sliceAnswer{verdict: denied}.writeTo(u, time.Now())); got.verdict != denied {
 			t.Errorf("wrote a denial, read verdict %q", got.verdict)
 		}
 	}

@@ -83,7 +83,7 @@ func TestOfStuffedConditionsTheAnswerLeavesAuthentication(t *testing.T) {
 	status["conditions"] = append(status["conditions"].([]any), liqos)
 	text, err := json.Marshal(u.Object)
 	test.Must(t, err)
-	patch, err := answer{verdict: denied}.patch(decodedFrom(t, text), atNoon)
+	patch, err := sliceAnswer{verdict: denied}.patch(decodedFrom(t, text), atNoon)
 	test.Must(t, err)
 	out := patched(t, text, patch)
 	ours := map[string]any{"type": "Resources", "status": "Denied", "lastTransitionTime": "2023-11-14T22:15:00Z"}
@@ -96,7 +96,7 @@ func TestOfStuffedConditionsTheAnswerLeavesAuthentication(t *testing.T) {
 }
 
 func TestAnAnswerIsNotWrittenToASliceOfNoVersion(t *testing.T) {
-	if patch, err := (answer{verdict: denied}).patch(&unstructured.Unstructured{}, atNoon); err == nil {
+	if patch, err := (sliceAnswer{verdict: denied}).patch(&unstructured.Unstructured{}, atNoon); err == nil {
 		t.Errorf("got a patch without a version: %s", patch)
 	}
 }
@@ -106,14 +106,14 @@ func TestAnAnswerIsNotWrittenToASliceOfNoVersion(t *testing.T) {
 func TestAnAnswerToAnOlderVersionIsAConflict(t *testing.T) {
 	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
-	full := answer{
+	full := sliceAnswer{
 		verdict: accepted, reason: "Granted", message: "all", resources: capacity.Amounts{"cpu": 4000}, storageClasses: []namedClass{{"fast", true}},
 		ingressClasses: []namedClass{{"nginx", false}}, loadBalancerClasses: []namedClass{{"lb", true}},
 		nodeLabels: map[string]string{"tier": "gold"}, nodeSelector: map[string]string{"dedicated": "liqo"},
 	}
-	for i, was := range []answer{{}, full, {verdict: denied}} {
-		for j, is := range []answer{{}, full, {verdict: denied}} {
-			for k, late := range []answer{{}, full, {verdict: denied, reason: "late"}} {
+	for i, was := range []sliceAnswer{{}, full, {verdict: denied}} {
+		for j, is := range []sliceAnswer{{}, full, {verdict: denied}} {
+			for k, late := range []sliceAnswer{{}, full, {verdict: denied, reason: "late"}} {
 				u := kubetest.CreateSlice(t, kubetest.Slice(fmt.Sprintf("s%d%d%d", i, j, k)))
 				kubetest.Edit(t, u, func(o client.Object) { was.copyTo(o.(*unstructured.Unstructured)) }, kubetest.WriteStatus)
 				read := u.DeepCopy()
@@ -140,7 +140,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	kubetest.Keep(t, controlplane.LiqoCRD(t, sliceCRD))
 	c := newTestClients(t)
 	u := kubetest.CreateSlice(t, kubetest.Slice("s"))
-	write := func(a answer, patch func(answer, *unstructured.Unstructured, time.Time) ([]byte, error)) error {
+	write := func(a sliceAnswer, patch func(sliceAnswer, *unstructured.Unstructured, time.Time) ([]byte, error)) error {
 		t.Helper()
 		text, err := patch(a, stripped(t, u), time.Now())
 		test.Must(t, err)
@@ -150,8 +150,8 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 		}
 		return err
 	}
-	granted := answer{verdict: accepted, reason: "Granted", message: strings.Repeat("m", 300), resources: capacity.Amounts{"cpu": 4000}}
-	test.Must(t, write(granted, answer.patch))
+	granted := sliceAnswer{verdict: accepted, reason: "Granted", message: strings.Repeat("m", 300), resources: capacity.Amounts{"cpu": 4000}}
+	test.Must(t, write(granted, sliceAnswer.patch))
 	// The consumer pads its part of the object up to the limit of the API server.
 	for step := 1 << 20; step > 0; step /= 2 {
 		for {
@@ -166,12 +166,12 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 			u = padded
 		}
 	}
-	lowered := answer{verdict: accepted, reason: "Reclaimed", message: strings.Repeat("m", 1000), resources: capacity.Amounts{"cpu": 1000}}
-	if err := write(lowered, answer.patch); !kube.TooLarge(err) {
+	lowered := sliceAnswer{verdict: accepted, reason: "Reclaimed", message: strings.Repeat("m", 1000), resources: capacity.Amounts{"cpu": 1000}}
+	if err := write(lowered, sliceAnswer.patch); !kube.TooLarge(err) {
 		t.Fatalf("writing an answer that does not fit: %v, want an error about the size", err)
 	}
-	test.Must(t, write(lowered.minimal(), answer.patchAlone))
-	if got := readAnswer(u); !equal(got, answer{verdict: accepted, reason: "Reclaimed", resources: capacity.Amounts{"cpu": 1000}}) {
+	test.Must(t, write(lowered.minimal(), sliceAnswer.patchAlone))
+	if got := readAnswer(u); !equal(got, sliceAnswer{verdict: accepted, reason: "Reclaimed", resources: capacity.Amounts{"cpu": 1000}}) {
 		t.Errorf("the answer is %+v", got)
 	}
 	liqos := kubetest.Slice("s").Status

@@ -55,7 +55,7 @@ type object struct {
 	ask                 int64
 	hidden, large, gone bool
 	version             int
-	status              answer
+	status              sliceAnswer
 	// quota follows promised.
 	quota, promised          allowance
 	record                   *protocol.Record
@@ -313,7 +313,7 @@ func (w *world) setTenant(owner int, state gateState) {
 			continue
 		}
 		if w.answerByLiqo(o); state == drained {
-			o.quota, o.promised, o.status = allowance{}, allowance{}, answer{verdict: denied, reason: "Drained"}
+			o.quota, o.promised, o.status = allowance{}, allowance{}, sliceAnswer{verdict: denied, reason: "Drained"}
 			w.changed(o)
 		}
 	}
@@ -347,7 +347,7 @@ func (w *world) sliceSteps(i int, once func(event, func(*world), string, ...any)
 	}
 	edit(hides, func(_ *world, o *object) { o.hidden = !o.hidden }, "is hidden: %t", !o.hidden)
 	edit(touches, func(*world, *object) {}, "gets another version")
-	edit(strips, func(_ *world, o *object) { o.status = answer{} }, "the answer is removed")
+	edit(strips, func(_ *world, o *object) { o.status = sliceAnswer{} }, "the answer is removed")
 	edit(forges, func(w *world, o *object) { o.status = statusOf(reasonPrefix, w.capacity) }, "an answer is forged")
 	if !o.large {
 		edit(bloats, func(_ *world, o *object) { o.large = true }, "becomes too large")

@@ -12,7 +12,7 @@ func requestOf(namespace string, uid types.UID) reconcile.Request {
 }
 
 // fairQueue is a queue of slices in which consumers take turns: many slices of one consumer do not
-// delay those of another. It is the order of a workqueue.Typed, which guards it. Each consumer has a
+// delay the slices of another. It is the order of a workqueue.Typed, which guards it. Each consumer has a
 // namespace.
 type fairQueue struct {
 	// order lists the namespaces with slices in the queue; the first is next.

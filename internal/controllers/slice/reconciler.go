@@ -27,7 +27,7 @@ func (w *Writer) Start(ctx context.Context) error {
 		},
 	} {
 		if w.insist(ctx, list) != nil {
-			return nil // The context is over, which is how this ends.
+			return nil // The context is over: this is the way to end it.
 		}
 	}
 	owners := w.decider.gates.owners.All()

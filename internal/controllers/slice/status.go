@@ -21,15 +21,15 @@ type statusRenderer struct {
 	// round holds the decisions of this round. In the order of their slices, answers holds what was rendered, nil
 	// for nothing, and current is set where nothing had to be written.
 	round   *decisions
-	answers []*answer
+	answers []*sliceAnswer
 	current []bool
 }
 
-// begin starts a round. Where nothing has changed that an answer depends on, it is that of the last round.
+// begin starts a round. An answer stays as in the last round where nothing has changed that it depends on.
 func (m *statusRenderer) begin(a *decisions, storage []namedClass) {
 	last := *m
 	m.storage, m.round = storage, a
-	m.answers, m.current = make([]*answer, len(a.entries)), make([]bool, len(a.entries))
+	m.answers, m.current = make([]*sliceAnswer, len(a.entries)), make([]bool, len(a.entries))
 	if last.round == nil || !slices.Equal(last.storage, storage) {
 		return
 	}
@@ -46,7 +46,7 @@ func (m *statusRenderer) begin(a *decisions, storage []namedClass) {
 }
 
 // render returns the answer for the slice at an index.
-func (m *statusRenderer) render(i int) answer {
+func (m *statusRenderer) render(i int) sliceAnswer {
 	if m.answers[i] == nil {
 		m.answers[i] = new(m.status(m.round.entries[i], &m.round.Answers[m.round.Verdicts[i].At]))
 	}
@@ -67,8 +67,8 @@ func renderedAlike(last *decisions, k int, now *decisions, i int) bool {
 }
 
 // status renders a decision.
-func (m *statusRenderer) status(c *sliceEntry, decided *grant.Answer) answer {
-	g := answer{class: c.class, verdict: denied, reason: reasonPrefix + decided.Reason(), message: explained(c, decided)}
+func (m *statusRenderer) status(c *sliceEntry, decided *grant.Answer) sliceAnswer {
+	g := sliceAnswer{class: c.class, verdict: denied, reason: reasonPrefix + decided.Reason(), message: explained(c, decided)}
 	if decided.Verdict != grant.Accept {
 		return g
 	}

@@ -265,7 +265,7 @@ func (w *Writer) enqueueReclaim(a *decisions, i int) {
 }
 
 // enqueue assumes an answer and schedules its write. It reports whether there is nothing to do.
-func (w *Writer) enqueue(a *decisions, i int, g answer, stands bool) (done bool) {
+func (w *Writer) enqueue(a *decisions, i int, g sliceAnswer, stands bool) (done bool) {
 	want := a.Verdicts[i].Want
 	if want.Stands = stands; g.verdict == accepted {
 		want.Amounts = g.resources
@@ -287,7 +287,7 @@ func (w *Writer) assume(a *decisions, c *sliceEntry, t task) (done bool) {
 
 // keepStandingFor returns how long the slice keeps the answer of ours that stands although the
 // decided one says more: both grant the same.
-func (c *sliceEntry) keepStandingFor(decided *answer, now time.Time) time.Duration {
+func (c *sliceEntry) keepStandingFor(decided *sliceAnswer, now time.Time) time.Duration {
 	if c.ours == nil || c.tampered() || equal(*decided, c.answer) {
 		return 0
 	}
@@ -305,7 +305,7 @@ func (c *sliceEntry) keepStandingFor(decided *answer, now time.Time) time.Durati
 func (c *sliceEntry) tampered() bool { return c.ours != nil && !equal(*c.ours, c.answer) }
 
 // standing returns the answer that stands in the slice, as one of the same decision as another.
-func (c *sliceEntry) standing(decided *answer) answer {
+func (c *sliceEntry) standing(decided *sliceAnswer) sliceAnswer {
 	a := c.answer
 	a.class, a.at = decided.class, decided.at
 	return a

@@ -159,7 +159,7 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 	}
 	d.giveUpEarlier(i, b.others, c.Settled, policy)
 	v.At = len(d.Asked)
-	d.Asked = append(d.Asked, in)
+	d.Asked, d.AskedBy = append(d.Asked, in), append(d.AskedBy, i)
 }
 
 // request returns what a slice asks for, without what it has.
@@ -228,17 +228,15 @@ func (d *Decision) quota(i int) capacity.Amounts {
 	return d.Quotas[i]
 }
 
-// PartKey returns the key of the part of a slice's holdings that is pinned in a class.
-func PartKey(c *Slice, class string) string { return c.Key + "/" + c.UID + "/" + class }
-
 // pin counts a share that cannot be taken back now. Of that, a write of the slice is about to give up falling.
 func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 	if share.Empty() {
 		return
 	}
 	c := d.Slices[i]
+	d.AskedBy = append(d.AskedBy, i)
 	d.Asked = append(d.Asked, grant.Slice{
-		Key: PartKey(c, share.Class), Consumer: d.Consumers[i], Class: share.Class,
+		Key: c.Key + "/" + c.UID + "/" + share.Class, Consumer: d.Consumers[i], Class: share.Class,
 		Created: c.Created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
 		Reclaim: share.Reclaim, Pinned: true, Falling: falling,
 	})

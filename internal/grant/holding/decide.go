@@ -51,9 +51,10 @@ type Decision struct {
 	Slices []*Slice
 	// Verdicts are in their order.
 	Verdicts []Verdict
-	// Asked lists everything that counts and everything asked for, Answers the answers in the same order.
-	// Parts that cannot be taken back now are pinned, and have no verdict.
+	// Asked lists everything that counts and everything asked for, AskedBy the index of the slice of each, and
+	// Answers the answers in the same order. Parts that cannot be taken back now are pinned, and have no verdict.
 	Asked   []grant.Slice
+	AskedBy []int
 	Answers []grant.Answer
 	// Again is the time after which to decide again even without an event, 0 for never.
 	Again time.Duration

@@ -43,7 +43,7 @@ type Grace struct {
 	// start lowers no grant.
 	Nodes time.Duration
 	first time.Time
-	// lack is that of the latest decision of the term.
+	// lack comes from the latest decision of the term.
 	lack grant.Lack
 	term string
 }

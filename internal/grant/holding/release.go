@@ -24,7 +24,7 @@ func (d *Decision) release(i int) {
 		rest := share
 		switch {
 		case whole:
-		case next >= 0 && !d.exceeds(i, d.Slices[next], share): // The Quota is that of the next slice.
+		case next >= 0 && !d.exceeds(i, d.Slices[next], share): // The Quota belongs to the next slice.
 			rest = used
 		default:
 			rest = used.With(d.allowed(i, share))

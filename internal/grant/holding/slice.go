@@ -85,7 +85,7 @@ func (c *Slice) SetHolds(holds protocol.Shares, grants *protocol.Entry) {
 // Gone reports whether the slice does not exist any more.
 func (c *Slice) Gone() bool { return !c.RemovedAt.IsZero() }
 
-// Compare orders slices by key, those of one name by UID.
+// Compare orders slices by key, and slices of one name by UID.
 func (c *Slice) Compare(o *Slice) int {
 	return cmp.Or(cmp.Compare(c.Key, o.Key), cmp.Compare(c.UID, o.UID))
 }

@@ -171,7 +171,7 @@ func (e *Entry) Done(want Want) bool {
 	return action == Nothing
 }
 
-// NeedsAnswer reports whether the next write is that of an answer.
+// NeedsAnswer reports whether the next write is an answer.
 func (e *Entry) NeedsAnswer(want Want) bool {
 	action, _ := e.next(want)
 	return action == WriteAnswer

@@ -3,7 +3,7 @@ package jsonstream
 import "io"
 
 const (
-	// maxText is how many characters of a text or number are read, more than any caller keeps.
+	// maxText bounds the characters that are read of a text or number. It is more than any caller keeps.
 	maxText = 80 << 10
 	// maxNesting is how deep values nest that are read. The decoder refuses more than 10,000 levels.
 	maxNesting = 9_000

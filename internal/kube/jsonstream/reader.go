@@ -18,7 +18,7 @@ import (
 )
 
 const (
-	// MaxKey is how many bytes of a key are kept.
+	// MaxKey bounds the bytes that are kept of a key.
 	MaxKey = 512
 	// maxDepth bounds the nesting of values that are read member by member.
 	maxDepth = 64

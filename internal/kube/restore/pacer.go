@@ -80,7 +80,7 @@ func (p *Pacer) Wait(object, content string, now time.Time) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	last, known := p.byObject[object]
-	if !known || last.calm(now) || last.content != sha256.Sum256([]byte(content)) {
+	if !known || last.isCalm(now) || last.content != sha256.Sum256([]byte(content)) {
 		return 0
 	}
 	return max(0, last.delay-now.Sub(last.at))
@@ -93,10 +93,10 @@ func (p *Pacer) Wrote(object, content, manager string, now time.Time) (restored 
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if now.Sub(p.swept) >= calmPeriod {
-		maps.DeleteFunc(p.byObject, func(_ string, last write) bool { return last.calm(now) })
+		maps.DeleteFunc(p.byObject, func(_ string, last write) bool { return last.isCalm(now) })
 		p.swept = now
 	}
-	if last, known := p.byObject[object]; known && !last.calm(now) {
+	if last, known := p.byObject[object]; known && !last.isCalm(now) {
 		next.delay = last.delay
 		if restored = last.content == next.content; restored {
 			next.delay = min(2*last.delay, MaxDelay)
@@ -114,7 +114,7 @@ func (p *Pacer) Wrote(object, content, manager string, now time.Time) (restored 
 	return restored
 }
 
-func (w write) calm(now time.Time) bool { return now.Sub(w.at) >= calmPeriod }
+func (w write) isCalm(now time.Time) bool { return now.Sub(w.at) >= calmPeriod }
 
 // LastManager returns the field manager that changed the object last, apart from the operator and from
 // writes of its status, empty if the object names none. One that only removes fields leaves no trace.

@@ -8,13 +8,13 @@ import (
 	"proffer.dev/proffer/plugin"
 )
 
-// answers holds the answers of one filter for one edit of a policy. T is that of filter.
+// answers holds the answers of one filter for one edit of a policy, about objects of type T.
 type answers[T any] struct {
 	filter *filter[T]
 	policy *plugin.Policy
 	// text identifies the filter and the edit of the policy.
 	text  string
-	known memo.Memo[answer]
+	known memo.Memo[filterAnswer]
 	// rehearsal is nil for the answers that count. base holds the answers that it begins with, nil for none.
 	rehearsal *Rehearsal
 	base      *answers[T]
@@ -40,7 +40,7 @@ func (a *answers[T]) String() string { return a.text }
 
 // answerTo returns the answer about an object. An object that is not answered in time is left out, or keeps the
 // answer about an earlier state if only the second part of its digest has changed.
-func (a *answers[T]) answerTo(key string, object *T) answer {
+func (a *answers[T]) answerTo(key string, object *T) filterAnswer {
 	f, state := a.filter, a.filter.digest(object)
 	latest, got, known := a.known.Latest(key)
 	if known && latest == state {
@@ -56,12 +56,12 @@ func (a *answers[T]) answerTo(key string, object *T) answer {
 		l, p = f.rehearsals, a.rehearsal
 	}
 	ask := func() func() (bool, string) { return f.ask(a.policy, object) }
-	now, inTime := f.call(l, ask, p, func(now answer) { a.known.Store(key, state, now) })
+	now, inTime := f.call(l, ask, p, func(now filterAnswer) { a.known.Store(key, state, now) })
 	switch {
 	case inTime:
 		return now
 	case a.rehearsal != nil:
-		now = answer{offer.Undecided, "left out because " + f.name + " has not answered in time"}
+		now = filterAnswer{offer.Undecided, "left out because " + f.name + " has not answered in time"}
 		a.known.Store(key, state, now) // It is not asked again in this rehearsal.
 		a.rehearsal.unanswered[f.name] = struct{}{}
 		return now
@@ -70,5 +70,5 @@ func (a *answers[T]) answerTo(key string, object *T) answer {
 	if known && latest[0] == state[0] {
 		return got
 	}
-	return answer{offer.Undecided, "left out until " + f.name + " answers"}
+	return filterAnswer{offer.Undecided, "left out until " + f.name + " answers"}
 }

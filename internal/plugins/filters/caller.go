@@ -23,8 +23,8 @@ const (
 	logPeriod = 10 * time.Second
 )
 
-// answer is the answer of a filter about an object. The reason is empty if the filter admits the object.
-type answer struct {
+// filterAnswer is the answer of a filter about an object. The reason is empty if the filter admits the object.
+type filterAnswer struct {
 	ruling offer.Ruling
 	why    string
 }
@@ -109,14 +109,14 @@ func (o outcome) String() string { return [...]string{"admitted", "left_out", "p
 // call asks a question, and returns the answer if it arrives in time. Also a late answer is remembered. Nothing
 // is asked while a call of an evaluation hangs.
 func (c *caller) call(
-	l *lane, question func() (ask func() (ok bool, why string)), p patience, remember func(answer),
-) (got answer, inTime bool) {
+	l *lane, question func() (ask func() (ok bool, why string)), p patience, remember func(filterAnswer),
+) (got filterAnswer, inTime bool) {
 	if max(l.took(), c.evaluations.took()) >= callBound {
-		return answer{}, false
+		return filterAnswer{}, false
 	}
 	wait := p.next(c)
 	if wait == 0 {
-		return answer{}, false
+		return filterAnswer{}, false
 	}
 	start := time.Now()
 	defer func() { p.spend(c, time.Since(start)) }()
@@ -125,10 +125,10 @@ func (c *caller) call(
 	select {
 	case l.calling <- struct{}{}:
 	case <-timer.C:
-		return answer{}, false
+		return filterAnswer{}, false
 	}
 	l.begin(time.Now())
-	answered := make(chan answer, 1)
+	answered := make(chan filterAnswer, 1)
 	go c.run(l, question(), remember, answered)
 	select {
 	case got = <-answered:
@@ -139,13 +139,13 @@ func (c *caller) call(
 	case got = <-answered: // The process was paused, and both have happened.
 		return got, true
 	default:
-		return answer{}, false
+		return filterAnswer{}, false
 	}
 }
 
 // run makes one call, and hands over the answer, also if the call panics or ends the goroutine.
-func (c *caller) run(l *lane, ask func() (ok bool, why string), remember func(answer), answered chan<- answer) {
-	got := answer{offer.Refused, "left out because " + c.name + " ends its goroutine instead of answering"}
+func (c *caller) run(l *lane, ask func() (ok bool, why string), remember func(filterAnswer), answered chan<- filterAnswer) {
+	got := filterAnswer{offer.Refused, "left out because " + c.name + " ends its goroutine instead of answering"}
 	o := panicked
 	defer func() {
 		if r := recover(); r != nil {
@@ -163,13 +163,13 @@ func (c *caller) run(l *lane, ask func() (ok bool, why string), remember func(an
 	}()
 	ok, why := ask()
 	if ok {
-		got, o = answer{}, admitted
+		got, o = filterAnswer{}, admitted
 		return
 	}
 	if why = tidy(why); why != "" {
 		why = ": " + why
 	}
-	got, o = answer{offer.Refused, "left out by " + c.name + why}, leftOut
+	got, o = filterAnswer{offer.Refused, "left out by " + c.name + why}, leftOut
 }
 
 // logPanic logs a panic, unless another one was logged just now.

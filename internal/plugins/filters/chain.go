@@ -40,7 +40,7 @@ type Late struct {
 // builtIn are the operator's own checks.
 var builtIn = []string{config.FilterBasic, config.FilterAffinity}
 
-// BuiltIn reports whether the name is that of one of the operator's own checks.
+// BuiltIn reports whether one of the operator's own checks has the name.
 func BuiltIn(name string) bool { return slices.Contains(builtIn, name) }
 
 // CheckOrder checks a list of filters of the configuration. The field is its place there, registered

@@ -14,7 +14,7 @@ import (
 // maxRehearsal is how long a rehearsal waits for all filters together.
 const maxRehearsal = 5 * time.Second
 
-// Rehearsal asks the filters of a chain about a world that is not that of the cluster. Its answers do not
+// Rehearsal asks the filters of a chain about a world other than the cluster. Its answers do not
 // count in evaluations. It is for one goroutine.
 type Rehearsal struct {
 	chain *Chain

@@ -60,7 +60,7 @@ func (o *trackedObject) isDone() bool {
 	return !o.unsure && (o.now == o.done || equality.Semantic.DeepEqual(o.now, o.done))
 }
 
-// settle ends the wait of an object whose state is handed over, and begins that of another one.
+// settle ends the wait of an object whose state is handed over, and begins the wait of another one.
 func (o *trackedObject) settle(now time.Time) {
 	if o.isDone() {
 		o.waiting = time.Time{}

@@ -29,14 +29,14 @@ func (n *news) note() {
 	}
 	now := time.Now()
 	if left := n.last.Add(newsPause).Sub(now); left > 0 {
-		n.later = time.AfterFunc(left, n.late)
+		n.later = time.AfterFunc(left, n.wakeLate)
 		return
 	}
 	n.last = now
 	n.wake()
 }
 
-func (n *news) late() {
+func (n *news) wakeLate() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.later, n.last = nil, time.Now()

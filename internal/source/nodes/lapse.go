@@ -128,7 +128,7 @@ func (all lapses) count(
 // amount that is gone was taken back.
 func lossesOf(before, reported *capacity.Node) []loss {
 	var lost []loss
-	if up(before) && !up(reported) && reported.State != capacity.Cordoned {
+	if isUp(before) && !isUp(reported) && reported.State != capacity.Cordoned {
 		lost = append(lost, loss{})
 	}
 	for key := range before.Labels {
@@ -158,13 +158,13 @@ func (l loss) undo(counts, before *capacity.Node) {
 	}
 }
 
-// up reports whether a node is Ready, and the node controller has seen it.
-func up(n *capacity.Node) bool {
+// isUp reports whether a node is Ready, and the node controller has seen it.
+func isUp(n *capacity.Node) bool {
 	return n.State == capacity.Ready && !slices.ContainsFunc(n.Taints, ofReadiness)
 }
 
 // ofReadiness reports whether the taint comes and goes with a node's components: the node controller sets it on nodes
-// that are not Ready, and removes it some time after they are Ready again; that of the network is set while an agent
+// that are not Ready, and removes it some time after they are Ready again; the taint of the network is set while an agent
 // of the network restarts.
 func ofReadiness(t capacity.Taint) bool {
 	switch t.Key {

@@ -222,7 +222,7 @@ func checkCounts(t *rapid.T, counts, reported *capacity.Node, keeping bool) {
 	if !keeping && !all.Equal(reported) {
 		t.Fatalf("without a grace (-reported +counts):\n%s", cmp.Diff(reported, &all))
 	}
-	if !up(reported) && up(counts) && reported.State == capacity.Cordoned {
+	if !isUp(reported) && isUp(counts) && reported.State == capacity.Cordoned {
 		t.Fatal("a cordoned node counts as Ready")
 	}
 	for key, value := range reported.Labels {

@@ -102,7 +102,7 @@ type node struct {
 func (n *node) take(full *corev1.Node) {
 	n.version = version{full.ResourceVersion}
 	n.Node = ParseNode(full)
-	if !up(&n.Node) {
+	if !isUp(&n.Node) {
 		n.lastUp = lastUp(full)
 	}
 	n.Allocatable = n.by.allocatable(n.Name, n.Allocatable)

@@ -109,7 +109,7 @@ type clientConnection struct {
 	net.Conn
 	from *listener
 	of   client
-	// number is that in the order in which connections are made.
+	// number counts the connections in the order in which they are made.
 	number int
 }
 

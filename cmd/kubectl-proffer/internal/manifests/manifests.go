@@ -80,7 +80,7 @@ func Rights(namespace string, files ...string) ([]Right, error) {
 			default:
 				continue
 			}
-			role := &rbacv1.ClusterRole{} // Its rules are those of a Role.
+			role := &rbacv1.ClusterRole{} // A Role has the same rules.
 			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, role); err != nil {
 				return nil, fmt.Errorf("reading %s: %w", file, err)
 			}
