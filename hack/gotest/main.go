@@ -92,6 +92,10 @@ func run(ctx context.Context, args []string) error {
 	}
 	p := newProgress(os.Stdout, runs, time.Now())
 	p.begin(record.estimate(), strings.Join(s.flags, " "))
+	// With an empty cache that takes as long as the tests, which would wait for processors and fail.
+	for _, r := range runs {
+		r.compile(ctx, p)
+	}
 	if err := inLanes(ctx, runs, func(r *moduleRun) { r.test(ctx, record, p) }); err != nil {
 		return err
 	}

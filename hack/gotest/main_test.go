@@ -130,6 +130,9 @@ func TestAModuleThatFailsDoesNotHideTheOthers(t *testing.T) {
 	if err == nil {
 		t.Error("the run passed")
 	}
+	if before, _, _ := strings.Cut(out, " start "); strings.Count(before, " build ") != 3 {
+		t.Errorf("a test starts before everything is compiled:\n%s", out)
+	}
 	for _, want := range []string{"end   " + good + " with", "end   " + other + " with", "the reason", "4 passed, 1 failed, 2 skipped"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("%q is missing in:\n%s", want, out)

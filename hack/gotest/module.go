@@ -70,6 +70,32 @@ func inLanes(ctx context.Context, runs []*moduleRun, test func(*moduleRun)) erro
 	return ctx.Err()
 }
 
+// compile fills Go's build cache with what the tests need. What does not compile, go test reports.
+func (r *moduleRun) compile(ctx context.Context, p *progress) {
+	if r.err != nil || len(r.packages) == 0 || ctx.Err() != nil {
+		return
+	}
+	p.compiles(r)
+	args := []string{"list", "-test", "-deps", "-export", "-f", ""}
+	if r.race {
+		args = append(args, "-race")
+	}
+	for _, t := range r.packages {
+		args = append(args, t.ImportPath)
+	}
+	_ = r.goCommand(ctx, args).Run()
+}
+
+// goCommand returns a command of Go in the module, in the environment that its tests are built in.
+func (r *moduleRun) goCommand(ctx context.Context, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Env = r.module, os.Environ()
+	if r.race {
+		cmd.Env = append(cmd.Env, "CGO_ENABLED=1", "GORACE="+strings.TrimSpace(exitSoon+" "+os.Getenv("GORACE")))
+	}
+	return cmd
+}
+
 // test runs the tests. It sets the results.
 func (r *moduleRun) test(ctx context.Context, rec *record, p *progress) {
 	p.starts(r)
@@ -109,12 +135,8 @@ func (r *moduleRun) goTest(ctx context.Context, rec *record, p *progress) error 
 		return err
 	}
 	defer func() { _ = events.Close() }() // A copy for people: nothing depends on its last byte.
-	args := append([]string{r.args[0], "-exec", usage.wrapper}, r.args[1:]...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env = r.module, append(os.Environ(), usage.env)
-	if r.race {
-		cmd.Env = append(cmd.Env, "CGO_ENABLED=1", "GORACE="+strings.TrimSpace(exitSoon+" "+os.Getenv("GORACE")))
-	}
+	cmd := r.goCommand(ctx, append([]string{r.args[0], "-exec", usage.wrapper}, r.args[1:]...))
+	cmd.Env = append(cmd.Env, usage.env)
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, stopTimeout
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {

@@ -12,5 +12,6 @@ else
   echo "  2. It builds what the cache of this machine lacks. On two cores that takes 6 minutes for kube-apiserver,"
   echo "     etcd and kubectl, 10 for Liqo and the other programs of Kubernetes, 3 for Prometheus, and 3 for the"
   echo "     operator with the race detector."
-  echo "  3. It runs the tests: half an hour on two cores, and a quarter more if Go's build cache is empty."
+  echo "  3. It compiles the tests, on two cores in a quarter of an hour if Go's build cache is empty, and runs"
+  echo "     them: half an hour on two cores."
 fi

@@ -30,7 +30,8 @@ func TestTheOutlineIsTheFirstThingThatMakeTestPrints(t *testing.T) {
 		"  2. It builds what the cache of this machine lacks. On two cores that takes 6 minutes for kube-apiserver,\n" +
 		"     etcd and kubectl, 10 for Liqo and the other programs of Kubernetes, 3 for Prometheus, and 3 for the\n" +
 		"     operator with the race detector.\n" +
-		"  3. It runs the tests: half an hour on two cores, and a quarter more if Go's build cache is empty.\n"
+		"  3. It compiles the tests, on two cores in a quarter of an hour if Go's build cache is empty, and runs\n" +
+		"     them: half an hour on two cores.\n"
 	if got := outline(dir); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}

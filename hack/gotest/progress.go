@@ -85,6 +85,12 @@ func (p *progress) end() {
 
 func (p *progress) elapsed() time.Duration { return time.Since(p.began) }
 
+func (p *progress) compiles(r *moduleRun) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.line("build", r.name())
+}
+
 func (p *progress) starts(r *moduleRun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

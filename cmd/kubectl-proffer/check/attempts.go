@@ -96,7 +96,7 @@ func attempts(s stage) map[string]attempt {
 	all := sliceAttempts(s)
 	all["proffer-resourcepolicy"] = attempt{
 		harm:     "a ResourcePolicy with an invalid amount is accepted",
-		expected: expected{says: "only cpu can be a fraction"}, verb: "create", object: resourcePolicies,
+		expected: expected{says: "only cpu can be a fraction"}, verb: "create", triedKind: resourcePolicies,
 		body: newObject(resourcePolicies, nil, map[string]any{
 			"offer": map[string]any{"nodes": map[string]any{}, "reserve": map[string]any{"memory": "100m"}},
 		}),
@@ -104,19 +104,19 @@ func attempts(s stage) map[string]attempt {
 	all["proffer-slice-pod-guard"] = attempt{
 		harm:     "a consumer can give its pods a priority",
 		expected: expected{says: "spec.pod.priorityClassName is not for consumers"},
-		verb:     "create", object: shadowPods, at: s.sent, by: s.controlPlane(),
+		verb:     "create", triedKind: shadowPods, at: s.sent, by: s.controlPlane(),
 		body: newShadowPod(s.consumer, map[string]any{"priorityClassName": attemptName}),
 	}
 	all["proffer-slice-pod-deletion-guard"] = attempt{
 		harm:     "a consumer can delete a ShadowPod without its Pod",
 		expected: expected{says: "a ShadowPod is deleted together with its Pod"},
-		verb:     "delete", object: shadowPods, at: s.shadowPod, by: s.controlPlane(),
+		verb:     "delete", triedKind: shadowPods, at: s.shadowPod, by: s.controlPlane(),
 	}
 	all["proffer-slice-pod-overhead-guard"] = overheadAttempt(s)
 	all["proffer-virtual-node-guard"] = attempt{
 		harm:     "a provider can set the label liqo.io/type of its virtual node",
 		expected: expected{says: "the label liqo.io/type of a virtual node"},
-		verb:     "create", object: virtualNodes, at: s.tenant,
+		verb:     "create", triedKind: virtualNodes, at: s.tenant,
 		body: newObject(virtualNodes, nil, map[string]any{
 			"clusterID": attemptName, "labels": map[string]any{liqo.NodeTypeLabel: attemptName},
 			"kubeconfigSecretRef": map[string]any{"name": attemptName},
@@ -125,7 +125,7 @@ func attempts(s stage) map[string]attempt {
 	all["proffer-namespace-map-guard"] = attempt{
 		harm:     "a provider can list namespaces that it was not sent",
 		expected: expected{says: "which spec.desiredMapping does not send to this provider"},
-		verb:     "patch", object: namespaceMaps, subresource: []string{"status"}, at: s.namespaceMap,
+		verb:     "patch", triedKind: namespaceMaps, subresource: []string{"status"}, at: s.namespaceMap,
 		body: map[string]any{"status": map[string]any{"currentMapping": map[string]any{
 			attemptName: map[string]any{"remoteNamespace": attemptName, "phase": "Accepted"},
 		}}},
@@ -139,30 +139,30 @@ func sliceAttempts(s stage) map[string]attempt {
 		"proffer-slice-status-guard": {
 			harm:     "a consumer can write the answer to its own ResourceSlice",
 			expected: expected{says: "only the provider writes the status of a ResourceSlice"},
-			verb:     "patch", object: resourceSlices, subresource: []string{"status"}, at: s.slice, by: s.controlPlane(),
+			verb:     "patch", triedKind: resourceSlices, subresource: []string{"status"}, at: s.slice, by: s.controlPlane(),
 			body: map[string]any{"status": map[string]any{"nodeLabels": map[string]any{attemptName: ""}}},
 		},
 		"proffer-slice-guard": {
 			harm:     "a consumer can change the labels that mark its ResourceSlice as a copy",
 			expected: expected{says: "a ResourceSlice of a consumer is a copy"},
-			verb:     "patch", object: resourceSlices, at: s.slice, by: s.controlPlane(),
+			verb:     "patch", triedKind: resourceSlices, at: s.slice, by: s.controlPlane(),
 			body: map[string]any{"metadata": map[string]any{"labels": map[string]any{liqo.ReplicatedLabel: "false"}}},
 		},
 		"proffer-slice-deletion-guard": {
 			harm:     "a consumer can delete a ResourceSlice without its Quota",
 			expected: expected{says: "a ResourceSlice is deleted together with its Quota"},
-			verb:     "delete", object: resourceSlices, at: s.slice, by: s.controlPlane(),
+			verb:     "delete", triedKind: resourceSlices, at: s.slice, by: s.controlPlane(),
 		},
 		"proffer-csr-guard": {
 			harm:     "a consumer can send any certificate signing request",
 			expected: expected{says: "spec.csr is not one PEM block"},
-			verb:     "create", object: resourceSlices, at: s.tenant, by: s.controlPlane(),
+			verb:     "create", triedKind: resourceSlices, at: s.tenant, by: s.controlPlane(),
 			body: newSlice(s.consumer, map[string]any{"class": s.class, "csr": "eA=="}), // x
 		},
 		"proffer-served-classes": {
 			harm:     "a consumer can request a class that this cluster does not serve",
 			expected: expected{says: notServed},
-			verb:     "create", object: resourceSlices, at: s.tenant, by: s.controlPlane(),
+			verb:     "create", triedKind: resourceSlices, at: s.tenant, by: s.controlPlane(),
 			body: newSlice(s.consumer, map[string]any{"class": attemptName}),
 		},
 	}
@@ -177,7 +177,7 @@ func overheadAttempt(s stage) attempt {
 	return attempt{
 		harm:     "pods of consumers can have an overhead that Liqo's Quota does not count",
 		expected: expected{says: "the overhead of the RuntimeClass is not counted"},
-		verb:     "create", object: pods, at: at,
+		verb:     "create", triedKind: pods, at: at,
 		body: newObject(pods, map[string]any{"liqo.io/managed-by": "shadowpod"}, podSpec(map[string]any{
 			"runtimeClassName": s.runtimeClass.name,
 		})),

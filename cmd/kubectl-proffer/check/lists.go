@@ -83,7 +83,7 @@ func classAttempts(s stage, listed map[string]string) (all []attempt) {
 	with := func(class, says string) {
 		all = append(all, attempt{
 			harm: "class " + class, expected: expected{true, says},
-			verb: "create", object: resourceSlices, at: s.tenant, by: s.controlPlane(),
+			verb: "create", triedKind: resourceSlices, at: s.tenant, by: s.controlPlane(),
 			body: newSlice(s.consumer, map[string]any{"class": class}),
 		})
 	}
@@ -105,7 +105,7 @@ func placementAttempts(s stage, listed map[string]string) (all []attempt) {
 		_, _, at := placesOf(s.namespaces, s.tenants()[by.consumer])
 		all = append(all, attempt{
 			harm: "a pod of " + by.user + " " + with, expected: expected{true, says},
-			verb: "create", object: shadowPods, at: at, by: by,
+			verb: "create", triedKind: shadowPods, at: at, by: by,
 			body: newShadowPod(by.consumer, map[string]any{"nodeSelector": labels}),
 		})
 	}
