@@ -43,6 +43,29 @@ var offerRules = []rule{
 		want:    `spec.offer: Invalid value: percentages apply to nodes and peers: with fixed, leave them out and write the amounts to offer; with external, leave them out`,
 	},
 	{
+		name:    "maxPercent goes with nodes",
+		valid:   []string{"offer: {nodes: {}, maxPercent: 33}", "offer: {peers: {}, maxPercent: 100, max: {cpu: 1}}"},
+		invalid: "offer: {fixed: {cpu: 2}, maxPercent: 33}",
+		want:    `spec.offer: Invalid value: maxPercent applies to nodes and peers: with fixed and external, use max`,
+	},
+	{
+		name:    "maxPercentages go with nodes",
+		valid:   []string{"offer: {nodes: {}, maxPercent: 33, maxPercentages: {nvidia.com/gpu: 1}}"},
+		invalid: "offer: {fixed: {cpu: 2}, maxPercentages: {cpu: 33}}",
+		want:    `spec.offer: Invalid value: maxPercentages apply to nodes and peers: with fixed and external, use max`,
+	},
+	{
+		name:    "maxPercent is at least 1",
+		valid:   []string{"offer: {nodes: {}, maxPercent: 1}"},
+		invalid: "offer: {nodes: {}, maxPercent: 0}",
+		want:    `spec.offer.maxPercent: Invalid value: 0: spec.offer.maxPercent in body should be greater than or equal to 1`,
+	},
+	{
+		name:    "maxPercent is at most 100",
+		invalid: "offer: {nodes: {}, maxPercent: 101}",
+		want:    `spec.offer.maxPercent: Invalid value: 101: spec.offer.maxPercent in body should be less than or equal to 100`,
+	},
+	{
 		name:    "percent is at least 1",
 		valid:   []string{"offer: {nodes: {}, percent: 1}"},
 		invalid: "offer: {nodes: {}, percent: 0}",

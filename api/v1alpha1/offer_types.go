@@ -12,6 +12,8 @@ import (
 // +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.reserve)",message="reserve applies to nodes and peers: with fixed, leave it out and write the amounts to offer; with external, leave it out"
 // +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.percent)",message="percent applies to nodes and peers: with fixed, leave it out and write the amounts to offer; with external, leave it out"
 // +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.percentages)",message="percentages apply to nodes and peers: with fixed, leave them out and write the amounts to offer; with external, leave them out"
+// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.maxPercent)",message="maxPercent applies to nodes and peers: with fixed and external, use max"
+// +kubebuilder:validation:XValidation:rule="!(has(self.fixed) || has(self.external)) || !has(self.maxPercentages)",message="maxPercentages apply to nodes and peers: with fixed and external, use max"
 type PolicyOffer struct {
 	// Fixed are the amounts that each consumer is offered, independent of the cluster's capacity.
 	// Two consumers are offered twice as much.
@@ -55,6 +57,18 @@ type PolicyOffer struct {
 	// omits have no limit.
 	// +optional
 	Max Quantities `json:"max,omitempty"`
+
+	// MaxPercent limits the offer to each consumer to this share of the pool, in percent, 1 to 100. It follows
+	// the pool as that changes, and is rounded down. If max has the resource too, the smaller of the two
+	// counts. Only with nodes and peers. Default: no limit.
+	// +optional
+	MaxPercent *Share `json:"maxPercent,omitempty"`
+
+	// MaxPercentages are shares by resource name, 1 to 100, which replace maxPercent for these names. Only
+	// with nodes and peers.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	MaxPercentages Shares `json:"maxPercentages,omitempty"`
 
 	// Resources restricts the offer to these resources, even if fixed, max or an override has
 	// others. A resource that was offered before and is not in the list is offered as 0. Default:

@@ -65,3 +65,15 @@ type Percent int32
 // +kubebuilder:validation:MaxProperties=64
 // +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a key is the name of a resource, such as cpu, memory, pods or nvidia.com/gpu"
 type Percentages map[corev1.ResourceName]Percent
+
+// Share is the part of a pool that one consumer may have, in percent, 1 to 100.
+//
+// +kubebuilder:validation:Minimum=1
+// +kubebuilder:validation:Maximum=100
+type Share int32
+
+// Shares are parts of a pool by resource name.
+//
+// +kubebuilder:validation:MaxProperties=64
+// +kubebuilder:validation:XValidation:rule="self.all(k, k.size() <= 317 && k.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$'))",message="a key is the name of a resource, such as cpu, memory, pods or nvidia.com/gpu"
+type Shares map[corev1.ResourceName]Share

@@ -84,6 +84,7 @@ const (
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.slices) || (has(self.class) && self.class.size() > 0)",message="slices answers the ResourceSlices of a class: set class, or leave slices out"
 // +kubebuilder:validation:XValidation:rule="!has(self.slices) || !has(self.slices.enforcePlacement) || !self.slices.enforcePlacement || (has(self.slices.nodeSelector) ? self.slices.nodeSelector.size() > 0 : has(self.offer.peers) || has(self.offer.nodes) && has(self.offer.nodes.selector) && has(self.offer.nodes.selector.matchLabels) && self.offer.nodes.selector.matchLabels.size() > 0)",message="enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector"
+// +kubebuilder:validation:XValidation:rule="!(has(self.offer.fixed) || has(self.offer.external)) || !has(self.overrides) || self.overrides.all(o, !has(o.offer.maxPercent) && !has(o.offer.maxPercentages))",message="maxPercent and maxPercentages of an override apply to nodes and peers: with fixed and external, use max"
 // +kubebuilder:validation:XValidation:rule="!has(self.catalog) || (has(self.class) && self.class.size() > 0)",message="catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"
 type ResourcePolicySpec struct {
 	// Class is the pool that the policy applies to: a class of ResourceSlices in Liqo v1, a pool in
@@ -204,9 +205,9 @@ type Override struct {
 	Offer OverrideOffer `json:"offer"`
 }
 
-// OverrideOffer defines what an override replaces: at least one of fixed and max.
+// OverrideOffer defines what an override replaces: at least one of its fields.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.fixed) || has(self.max)",message="an override needs a change: set fixed, max or both"
+// +kubebuilder:validation:XValidation:rule="has(self.fixed) || has(self.max) || has(self.maxPercent) || has(self.maxPercentages)",message="an override needs a change: set fixed, max, maxPercent or maxPercentages"
 type OverrideOffer struct {
 	// Fixed amounts replace the amounts of the policy for these resources, with offer.fixed,
 	// offer.nodes, offer.peers and offer.external alike. Max still applies.
@@ -218,4 +219,15 @@ type OverrideOffer struct {
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	Max Quantities `json:"max,omitempty"`
+
+	// MaxPercent replaces offer.maxPercent and all of offer.maxPercentages: a share of the pool in percent, 1 to
+	// 100. It does not limit fixed amounts of the override. Only with nodes and peers.
+	// +optional
+	MaxPercent *Share `json:"maxPercent,omitempty"`
+
+	// MaxPercentages are shares by resource name, 1 to 100, which replace what maxPercent and the policy say of
+	// these names. Only with nodes and peers.
+	// +optional
+	// +kubebuilder:validation:MinProperties=1
+	MaxPercentages Shares `json:"maxPercentages,omitempty"`
 }

@@ -395,9 +395,16 @@ var consumerRules = []rule{
 		valid: []string{
 			fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {cpu: 8}}}]",
 			fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {fixed: {cpu: 8}, max: {memory: 1Gi}}}]",
+			"offer: {nodes: {}}\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {maxPercent: 50}}]",
+			"offer: {nodes: {}}\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {maxPercentages: {cpu: 50}}}]",
 		},
 		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {}}]",
-		want:    `spec.overrides[0].offer: Invalid value: an override needs a change: set fixed, max or both`,
+		want:    `spec.overrides[0].offer: Invalid value: an override needs a change: set fixed, max, maxPercent or maxPercentages`,
+	},
+	{
+		name:    "shares of an override go with nodes",
+		invalid: fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {maxPercent: 50}}]",
+		want:    `spec: Invalid value: maxPercent and maxPercentages of an override apply to nodes and peers: with fixed and external, use max`,
 	},
 	{
 		name:    "an override needs an offer",

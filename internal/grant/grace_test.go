@@ -10,6 +10,7 @@ import (
 // The label of a node, or its device, was gone when the operator started.
 func TestASliceKeepsInTheGraceWhatItsPoolLacks(t *testing.T) {
 	evicting := func(p *offer.Policy) { p.Reclaim = offer.Evict }
+	thirds := func(p *offer.Policy) { p.MaxShares.Percent = 34 }
 	silver := func(p *offer.Policy) { p.Name, p.Class, p.Nodes.Selection = "silver", "silver", inZone("b") }
 	inA := func(p *offer.Policy) { p.Nodes.Selection = inZone("a") }
 	asks := func(class string) Slice {
@@ -43,6 +44,22 @@ func TestASliceKeepsInTheGraceWhatItsPoolLacks(t *testing.T) {
 		"the limit of the policy applies": {
 			newWorld(gold(func(p *offer.Policy) { p.Max = cpu(3) })).node("n", "a", cpu(1)).slice(having("old", "oslo", 1, 8)),
 			"old cpu=3",
+		},
+		"a share of the pool shrinks for nobody": {
+			newWorld(gold(evicting, thirds)).node("n", "a", cpu(9)).slice(having("old", "oslo", 1, 8)).slice(asks("gold")),
+			"old cpu=8; late cpu=1",
+		},
+		"nor is it exceeded meanwhile": {
+			newWorld(gold(evicting, thirds)).node("n", "a", cpu(30)).slice(having("old", "oslo", 1, 4)).slice(func() Slice {
+				s := having("young", "oslo", 2, 4)
+				s.Request = cpu(9)
+				return s
+			}()),
+			"old cpu=4; young cpu=6",
+		},
+		"the limit of the policy applies to a share too": {
+			newWorld(gold(thirds, func(p *offer.Policy) { p.Max = cpu(5) })).node("n", "a", cpu(1)).slice(having("old", "oslo", 1, 8)),
+			"old cpu=5",
 		},
 		"so does its list of resources": {
 			newWorld(gold(func(p *offer.Policy) { p.Resources = []string{"memory"} })).node("n", "a", cpu(8)).

@@ -53,6 +53,9 @@ func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 			Count:   rapid.SampledFrom([]offer.Count{offer.Free, offer.Allocatable}).Draw(t, "count"),
 			Percent: rapid.SampledFrom([]int64{50, 100, 150}).Draw(t, "percent"),
 		}
+		if rapid.IntRange(0, 2).Draw(t, "shared") == 0 {
+			p.MaxShares = offer.Shares{Percent: rapid.SampledFrom([]int64{1, 33, 50, 100}).Draw(t, "share")}
+		}
 		if zone := rapid.SampledFrom([]string{"", "a", "b"}).Draw(t, "zone"); zone != "" {
 			p.Nodes.Selection = inZone(zone)
 		}

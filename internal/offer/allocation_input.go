@@ -103,7 +103,7 @@ type ConsumerTerms struct {
 	Override int
 	// Pool is the index of the policy's pool in AllocationInput.Pools, -1 for a policy without nodes.
 	Pool int
-	// Steps are sorted by resource. Only Source, Fixed, Pool, Gives, Taken and Max are set.
+	// Steps are sorted by resource. Only Source, Fixed, Pool, Gives, Taken, Max and MaxShare are set.
 	Steps []Step
 }
 

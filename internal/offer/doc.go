@@ -13,13 +13,13 @@
 //	pool         = percent x max(0, counted - reserve)
 //	committed(C) = max(granted(C), used(C))                              count: Allocatable: granted(C)
 //	remaining    = max(0, pool - the sum of committed over all consumers)
-//	offer(K)     = min(max, committed(K) + remaining)
+//	offer(K)     = min(max, maxPercent x pool, committed(K) + remaining)
 //
 // What a peer gives is not offered back to it. With a policy of peers, and a consumer K that gives
 // nodes of the pool, back is the difference that these make to the pool, and taken the requests
 // of pods there, at most back (count: Allocatable: 0):
 //
-//	offer(K)     = min(max, pool - back, committed(K) + max(0, remaining - back + taken))
+//	offer(K)     = min(max, maxPercent x pool, pool - back, committed(K) + max(0, remaining - back + taken))
 //
 // A policy of fixed amounts has no pool: offer(K) = min(max, fixed). Nor has one with an external
 // source: offer(K) = min(max, what the source answers for K). Then reclaim raises what would fall below

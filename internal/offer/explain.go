@@ -163,7 +163,7 @@ func (x *Explained) because(i int, times timing) string {
 	switch {
 	case s.Held >= 0:
 		if s.Max >= 0 && s.Max < s.Held {
-			fmt.Fprintf(&b, "; at most %s", format(s.Max))
+			b.WriteString(s.atMost(format))
 		}
 		fmt.Fprintf(&b, "; held at %s by reclaim: ", format(s.Held))
 		switch {
@@ -175,7 +175,7 @@ func (x *Explained) because(i int, times timing) string {
 			b.WriteString("at 0 its pods would be evicted")
 		}
 	case s.Max >= 0 && s.Offer == s.Max:
-		fmt.Fprintf(&b, "; at most %s", format(s.Max))
+		b.WriteString(s.atMost(format))
 	}
 	if s.Offer != published {
 		fmt.Fprintf(&b, "; that is %s now, and a change of at most %d%% is not published",
@@ -277,6 +277,14 @@ func (s *Step) arithmetic(format func(amount int64) string) string {
 		text += fmt.Sprintf(" (pods use %s of that)", format(s.Taken))
 	}
 	return text + "; it has " + format(s.Own)
+}
+
+// atMost explains the ceiling.
+func (s *Step) atMost(format func(amount int64) string) string {
+	if s.MaxShare > 0 {
+		return fmt.Sprintf("; at most %d%% of the pool, %s", s.MaxShare, format(s.Max))
+	}
+	return "; at most " + format(s.Max)
 }
 
 // unusable names the nodes that the policy selects and that are not usable, such as

@@ -26,7 +26,10 @@ func TestEveryNumberIsExplained(t *testing.T) {
 		p.Nodes.Reserve = capacity.Amounts{"memory": 16 * gi}
 		p.Max = capacity.Amounts{"pods": 20}
 		p.Known = []string{"example.com/fpga"}
-		p.Overrides = []Override{{Consumers: ids("rome"), Fixed: capacity.Amounts{"nvidia.com/gpu": 2}}}
+		p.Overrides = []Override{
+			{Consumers: ids("rome"), Fixed: capacity.Amounts{"nvidia.com/gpu": 2}},
+			{Consumers: ids("bern"), MaxShares: Shares{Percent: 20}},
+		}
 	})
 	r := c.evaluate(nil, nil, p)
 	expect(t, "rome", because(t, r, "rome"), []string{
@@ -37,6 +40,8 @@ func TestEveryNumberIsExplained(t *testing.T) {
 		"pods 20: 50% of 110 is a pool of 55, 2 committed, 53 remaining; it has 1; at most 20",
 	})
 	expect(t, "used", r.Explainer().Of("rome")[0].Used, capacity.Amounts{"cpu": 3000, "memory": 0, "pods": 1, "nvidia.com/gpu": 0, "example.com/fpga": 0})
+	expect(t, "a share", because(t, c.evaluate(nil, consumers("bern"), p), "bern")[0],
+		"cpu 1.4: 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 0; at most 20% of the pool, 1.4")
 	expect(t, "an unknown consumer", because(t, r, "lima")[0], "cpu 3: 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 0")
 }
 

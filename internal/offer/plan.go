@@ -79,7 +79,7 @@ func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool [
 	t := template{override: override, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(answered)+len(p.Known))}
 	add := func(s Step) {
 		if p.Admits(s.Resource) {
-			s.Max = p.ceiling(s.Resource, override)
+			s.limit(p.Policy, override)
 			t.steps = append(t.steps, s)
 		}
 	}
@@ -169,6 +169,7 @@ func (p *policyPlan) unlisted() []string {
 		return nil
 	}
 	limited := slices.Concat(p.Resources, slices.Collect(maps.Keys(p.Max)))
+	limited = slices.AppendSeq(limited, maps.Keys(p.MaxShares.Percentages))
 	if !p.Slices.LiqoDefaults {
 		limited = slices.AppendSeq(limited, maps.Keys(p.Slices.Defaults))
 	}
@@ -176,6 +177,7 @@ func (p *policyPlan) unlisted() []string {
 	fixed = append(fixed, p.answeredNames()...)
 	for _, o := range p.Overrides {
 		limited = slices.AppendSeq(limited, maps.Keys(o.Max))
+		limited = slices.AppendSeq(limited, maps.Keys(o.MaxShares.Percentages))
 		fixed = slices.AppendSeq(fixed, maps.Keys(o.Fixed))
 	}
 	limited = slices.DeleteFunc(limited, func(name string) bool { return slices.Contains(fixed, name) })

@@ -50,6 +50,8 @@ type Policy struct {
 	External *External
 	// Max is the ceiling for one consumer.
 	Max capacity.Amounts
+	// MaxShares are the most of the pool that one consumer is offered. They limit what Nodes offer.
+	MaxShares Shares
 	// Resources limits the offer to these names; nil does not limit it.
 	Resources []string
 	// Overrides replace parts of the offer for some consumers; the first that matches wins.
@@ -93,6 +95,31 @@ func (p *Policy) ceiling(resource string, override int) int64 {
 		return most
 	}
 	return none
+}
+
+// maxShare returns the most of the pool's amount of a resource that one consumer is offered under an override, -1
+// for no override: 1 to 100, or 0 for no limit.
+func (p *Policy) maxShare(resource string, override int) int64 {
+	if override >= 0 {
+		if share := p.Overrides[override].MaxShares.of(resource); share > 0 {
+			return share
+		}
+	}
+	return p.MaxShares.of(resource)
+}
+
+// Shares are parts of a pool in percent.
+type Shares struct {
+	// Percent is for every resource that Percentages does not have, 1 to 100, or 0 for none.
+	Percent     int64
+	Percentages map[string]int64
+}
+
+func (s Shares) of(resource string) int64 {
+	if percent, ok := s.Percentages[resource]; ok {
+		return percent
+	}
+	return s.Percent
 }
 
 // Slices configures the answers to ResourceSlices. Except for the amounts and the filters, the
@@ -177,6 +204,7 @@ type Override struct {
 	Consumers Scope
 	Fixed     capacity.Amounts
 	Max       capacity.Amounts
+	MaxShares Shares
 }
 
 // overrideFor returns the index of the first override that includes the consumer, -1 for none.

@@ -62,6 +62,13 @@ var anyScope = rapid.Custom(func(t *rapid.T) Scope {
 	return Scope{}
 })
 
+var anyShares = rapid.Custom(func(t *rapid.T) Shares {
+	return Shares{
+		Percent:     rapid.Int64Range(0, 100).Draw(t, "share"),
+		Percentages: rapid.MapOf(anyResource, rapid.Int64Range(1, 100)).Draw(t, "shares"),
+	}
+})
+
 func anyPolicy(i int) *rapid.Generator[Policy] {
 	return rapid.Custom(func(t *rapid.T) Policy {
 		p := Policy{
@@ -88,6 +95,9 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 				Percent:     rapid.Int64Range(1, 1000).Draw(t, "percent"),
 				Percentages: rapid.MapOf(anyResource, rapid.Int64Range(1, 1000)).Draw(t, "percentages"),
 			}
+			if rapid.Bool().Draw(t, "shared") {
+				p.MaxShares = anyShares.Draw(t, "shares")
+			}
 			if rapid.IntRange(0, 2).Draw(t, "peers") == 0 {
 				p.Nodes.Selection.Peers = &capacity.Peers{Depth: rapid.IntRange(1, 2).Draw(t, "depth")}
 			}
@@ -100,6 +110,9 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 		}
 		if rapid.Bool().Draw(t, "overridden") {
 			p.Overrides = []Override{{Consumers: anyScope.Draw(t, "override"), Fixed: anyAmounts.Draw(t, "override fixed")}}
+			if p.Nodes != nil {
+				p.Overrides[0].MaxShares = anyShares.Draw(t, "override shares")
+			}
 		}
 		return p
 	})
@@ -266,6 +279,11 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 			}
 			if s.Max >= 0 && s.Held < 0 && s.Offer > s.Max {
 				t.Fatalf("%s in %q: %d of %s above max %d", id, x.Class, s.Offer, a.Resource, s.Max)
+			}
+			if p := x.plan; p != nil && s.Source == FromNodes && s.Held < 0 {
+				if share := p.maxShare(s.Resource, x.Override); share > 0 && s.Offer > capacity.Share(s.Pool, share, 100) {
+					t.Fatalf("%s in %q: %d of %s above %d%% of %d", id, x.Class, s.Offer, a.Resource, share, s.Pool)
+				}
 			}
 			if s.Gives < 0 || s.Taken < 0 || s.Taken > s.Gives || s.Gives > s.Pool || s.Gives > 0 && s.Held < 0 && s.Offer > s.Pool-s.Gives {
 				t.Fatalf("%s in %q: %d of %s, of a pool of which it gives a part itself: %+v", id, x.Class, s.Offer, a.Resource, s)

@@ -37,8 +37,9 @@ type Step struct {
 	// Gives is the part of Pool on nodes that the consumer itself gives, and Taken the part of Gives
 	// that consumers' pods use. Both are 0 except for a consumer in a pool of peers.
 	Gives, Taken int64
-	// Max is the ceiling, none for no ceiling.
-	Max int64
+	// Max is the ceiling, none for no ceiling. If it is a share of Pool, MaxShare is that share in percent, and
+	// otherwise 0.
+	Max, MaxShare int64
 	// Held is the amount that reclaim keeps, none if it keeps nothing above the offer.
 	Held int64
 	// Offer is the result.
@@ -85,6 +86,16 @@ func (s *Step) work(reclaim Reclaim, used int64, granted optionalAmount) {
 	}
 	if s.Max >= 0 {
 		s.Offer = min(s.Offer, s.Max)
+	}
+}
+
+// limit sets the ceiling of a policy under an override, -1 for no override.
+func (s *Step) limit(p *Policy, override int) {
+	s.Max = p.ceiling(s.Resource, override)
+	if share := p.maxShare(s.Resource, override); share > 0 && s.Source == FromNodes {
+		if most := capacity.Share(s.Pool, share, 100); s.Max == none || most < s.Max {
+			s.Max, s.MaxShare = most, share
+		}
 	}
 }
 

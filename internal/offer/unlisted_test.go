@@ -22,6 +22,10 @@ func TestNamesThatThePolicyLimitsAndDoesNotOfferAreReported(t *testing.T) {
 		{"in reserve", ofNodes("p", func(p *Policy) { p.Nodes.Reserve = one }), []string{wrong}},
 		{"in percentages", ofNodes("p", func(p *Policy) { p.Nodes.Percentages = one }), []string{wrong}},
 		{"in max", ofNodes("p", func(p *Policy) { p.Max = one }), []string{wrong}},
+		{"in shares", ofNodes("p", func(p *Policy) { p.MaxShares.Percentages = one }), []string{wrong}},
+		{"in the shares of an override", ofNodes("p", func(p *Policy) {
+			p.Overrides = []Override{{Consumers: ids("rome"), MaxShares: Shares{Percentages: one}}}
+		}), []string{wrong}},
 		{"in resources", ofNodes("p", func(p *Policy) { p.Resources = []string{"cpu", wrong} }), []string{wrong}},
 		{"in the defaults of slices", ofNodes("p", func(p *Policy) { p.Slices.Defaults = one }), []string{wrong}},
 		{"in the max of an override", ofNodes("p", override(nil, one)), []string{wrong}},

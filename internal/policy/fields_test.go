@@ -28,8 +28,10 @@ func completeSpecs(t *testing.T) map[string]*v1alpha1.ResourcePolicySpec {
 	byLabel := v1alpha1.Consumers{Selector: labels}
 	share := v1alpha1.PolicyOffer{
 		Reserve: kubetest.Quantities("cpu", "1"), Percent: new(v1alpha1.Percent(150)),
-		Percentages: v1alpha1.Percentages{"nvidia.com/gpu": 100},
+		Percentages: v1alpha1.Percentages{"nvidia.com/gpu": 100}, MaxPercent: new(v1alpha1.Share(50)),
+		MaxPercentages: v1alpha1.Shares{"nvidia.com/gpu": 25},
 	}
+	shareOfOne := v1alpha1.OverrideOffer{MaxPercent: new(v1alpha1.Share(60)), MaxPercentages: v1alpha1.Shares{"nvidia.com/gpu": 75}}
 	nodes, peers, morePeers := share, share, share
 	nodes.Nodes = &v1alpha1.Nodes{
 		Selector: labels, Filter: "node.name != 'n1'", Count: v1alpha1.NodeCountAllocatable,
@@ -66,6 +68,9 @@ func completeSpecs(t *testing.T) map[string]*v1alpha1.ResourcePolicySpec {
 		}
 		if name == "more peers" {
 			spec.Consumers = &byLabel
+		}
+		if of.Nodes != nil || of.Peers != nil {
+			spec.Overrides = append(spec.Overrides, v1alpha1.Override{Consumers: byLabel, Offer: shareOfOne})
 		}
 		all[name] = spec.DeepCopy()
 	}

@@ -27,6 +27,7 @@ const (
 	defaultThresholdPercent = 5
 	defaultPercent          = 100
 	maxPercent              = 1000
+	maxShare                = 100
 )
 
 // Parse checks every value of a ResourcePolicy. Most rules are in the CRD too. They are applied
@@ -46,6 +47,7 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 		Priority:         s.Priority,
 		DryRun:           modes.parse(&parse, s.Mode, path.Child("mode")),
 		Max:              parse.amounts(s.Offer.Max, path.Child("offer", "max")),
+		MaxShares:        parse.shares(s.Offer.MaxPercent, s.Offer.MaxPercentages, path.Child("offer")),
 		Resources:        parse.resources(s.Offer.Resources, path.Child("offer", "resources")),
 		ThresholdPercent: parse.threshold(s.UpdateThresholdPercent, path.Child("updateThresholdPercent")),
 		Reclaim:          reclaims.parse(&parse, s.Reclaim, path.Child("reclaim")),
@@ -57,7 +59,7 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 	}
 	parse.source(out, s.Offer, path.Child("offer"))
 	for i, o := range s.Overrides {
-		out.Overrides = append(out.Overrides, parse.override(o, path.Child("overrides").Index(i)))
+		out.Overrides = append(out.Overrides, parse.override(o, out.Nodes != nil, path.Child("overrides").Index(i)))
 	}
 	if !acceptedBefore(p) {
 		parse.errs = append(parse.errs, parse.misspelt...)
@@ -206,14 +208,10 @@ func (p *parser) source(out *offer.Policy, o v1alpha1.PolicyOffer, path *field.P
 		p.peers(out.Nodes, o.Peers, path.Child("peers"))
 		return
 	}
-	ofPools := map[string]bool{
+	p.withoutPool(path, map[string]bool{
 		"reserve": len(o.Reserve) > 0, "percent": o.Percent != nil, "percentages": len(o.Percentages) > 0,
-	}
-	for name, set := range ofPools {
-		if set {
-			p.errs = append(p.errs, field.Forbidden(path.Child(name), "write it with nodes or peers only, or leave it out"))
-		}
-	}
+		"maxPercent": o.MaxPercent != nil, "maxPercentages": len(o.MaxPercentages) > 0,
+	})
 	if o.External != nil {
 		out.External = p.external(o.External, out.Class, path.Child("external"))
 	} else {
@@ -221,21 +219,32 @@ func (p *parser) source(out *offer.Policy, o v1alpha1.PolicyOffer, path *field.P
 	}
 }
 
+// withoutPool refuses fields of an offer that are set and need a pool.
+func (p *parser) withoutPool(path *field.Path, set map[string]bool) {
+	for _, name := range slices.Sorted(maps.Keys(set)) {
+		if set[name] {
+			p.errs = append(p.errs, field.Forbidden(path.Child(name), "write it with nodes or peers only, or leave it out"))
+		}
+	}
+}
+
 // share parses which share of the nodes of a pool is offered.
 func (p *parser) share(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
 	nodes := &offer.Nodes{Reserve: p.amounts(o.Reserve, path.Child("reserve")), Percent: defaultPercent}
 	if o.Percent != nil {
-		nodes.Percent = p.percent(*o.Percent, path.Child("percent"))
+		nodes.Percent = percent(p, *o.Percent, maxPercent, path.Child("percent"))
 	}
-	for _, name := range slices.Sorted(maps.Keys(o.Percentages)) {
-		if nodes.Percentages == nil {
-			nodes.Percentages = make(map[string]int64, len(o.Percentages))
-		}
-		at := path.Child("percentages").Key(string(name))
-		p.resource(string(name), at)
-		nodes.Percentages[string(name)] = p.percent(o.Percentages[name], at)
-	}
+	nodes.Percentages = percentages(p, o.Percentages, maxPercent, path.Child("percentages"))
 	return nodes
+}
+
+// shares parses the most of a pool that one consumer is offered.
+func (p *parser) shares(each *v1alpha1.Share, byName v1alpha1.Shares, path *field.Path) offer.Shares {
+	s := offer.Shares{Percentages: percentages(p, byName, maxShare, path.Child("maxPercentages"))}
+	if each != nil {
+		s.Percent = percent(p, *each, maxShare, path.Child("maxPercent"))
+	}
+	return s
 }
 
 // nodes parses which nodes of this cluster's own are in a pool.
@@ -293,18 +302,38 @@ func (p *parser) toleration(t corev1.Toleration, path *field.Path) {
 	}
 }
 
-func (p *parser) percent(v v1alpha1.Percent, path *field.Path) int64 {
-	if v < 1 || v > maxPercent {
-		p.invalid(path, int32(v), "write 1 to 1000")
+func percent[V ~int32](p *parser, v V, most int32, path *field.Path) int64 {
+	if int32(v) < 1 || int32(v) > most {
+		p.invalid(path, int32(v), fmt.Sprintf("write 1 to %d", most))
 	}
 	return int64(v)
 }
 
-func (p *parser) override(o v1alpha1.Override, path *field.Path) offer.Override {
-	if len(o.Offer.Fixed) == 0 && len(o.Offer.Max) == 0 {
-		p.errs = append(p.errs, field.Required(path.Child("offer"), "write fixed or max"))
+// percentages returns nil for none.
+func percentages[V ~int32](p *parser, written map[corev1.ResourceName]V, most int32, path *field.Path) map[string]int64 {
+	if len(written) == 0 {
+		return nil
+	}
+	out := make(map[string]int64, len(written))
+	for _, name := range slices.Sorted(maps.Keys(written)) {
+		at := path.Key(string(name))
+		p.resource(string(name), at)
+		out[string(name)] = percent(p, written[name], most, at)
+	}
+	return out
+}
+
+// override parses an override of a policy that has a pool, or none.
+func (p *parser) override(o v1alpha1.Override, pool bool, path *field.Path) offer.Override {
+	share := map[string]bool{"maxPercent": o.Offer.MaxPercent != nil, "maxPercentages": len(o.Offer.MaxPercentages) > 0}
+	switch {
+	case len(o.Offer.Fixed) == 0 && len(o.Offer.Max) == 0 && !share["maxPercent"] && !share["maxPercentages"]:
+		p.errs = append(p.errs, field.Required(path.Child("offer"), "write fixed, max, maxPercent or maxPercentages"))
+	case !pool:
+		p.withoutPool(path.Child("offer"), share)
 	}
 	return offer.Override{
+		MaxShares: p.shares(o.Offer.MaxPercent, o.Offer.MaxPercentages, path.Child("offer")),
 		Consumers: p.scope(o.Consumers, path.Child("consumers")),
 		Fixed:     p.amounts(o.Offer.Fixed, path.Child("offer", "fixed")),
 		Max:       p.amounts(o.Offer.Max, path.Child("offer", "max")),

@@ -40,11 +40,15 @@ func TestParseReadsEveryField(t *testing.T) {
 				Percent:     new(v1alpha1.Percent(150)),
 				Percentages: map[corev1.ResourceName]v1alpha1.Percent{"nvidia.com/gpu": 100},
 				Max:         kubetest.Quantities("memory", "16Gi"),
-				Resources:   []v1alpha1.ResourceName{"cpu", "memory", "pods"},
+				MaxPercent:  new(v1alpha1.Share(33)), MaxPercentages: v1alpha1.Shares{"nvidia.com/gpu": 25},
+				Resources: []v1alpha1.ResourceName{"cpu", "memory", "pods"},
 			},
 			Overrides: []v1alpha1.Override{{
 				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}, Filter: "consumer.labels.tier == 'gold'"},
-				Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "8"), Max: kubetest.Quantities("pods", "5")},
+				Offer: v1alpha1.OverrideOffer{
+					Fixed: kubetest.Quantities("cpu", "8"), Max: kubetest.Quantities("pods", "5"),
+					MaxPercent: new(v1alpha1.Share(100)), MaxPercentages: v1alpha1.Shares{"pods": 1},
+				},
 			}},
 			UpdateThresholdPercent: new(int32(20)),
 			Reclaim:                v1alpha1.ReclaimRetain,
@@ -76,10 +80,12 @@ func TestParseReadsEveryField(t *testing.T) {
 			Percentages: map[string]int64{"nvidia.com/gpu": 100},
 		},
 		Max:       capacity.Amounts{"memory": 16 << 30},
+		MaxShares: offer.Shares{Percent: 33, Percentages: map[string]int64{"nvidia.com/gpu": 25}},
 		Resources: []string{"cpu", "memory", "pods"},
 		Overrides: []offer.Override{{
 			Consumers: offer.Scope{IDs: map[string]struct{}{"rome": {}}, Filters: []offer.ConsumerFilter{consumerFilter(t, "consumer.labels.tier == 'gold'")}},
 			Fixed:     capacity.Amounts{"cpu": 8000}, Max: capacity.Amounts{"pods": 5},
+			MaxShares: offer.Shares{Percent: 100, Percentages: map[string]int64{"pods": 1}},
 		}},
 		ThresholdPercent: 20, Reclaim: offer.Retain,
 		Slices: offer.Slices{
@@ -247,6 +253,20 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 			`spec.offer.percent: Invalid value: 2147483647`},
 		{"negative percentage", func(s *spec) { s.Offer.Percentages = map[corev1.ResourceName]v1alpha1.Percent{"cpu": -1} },
 			`spec.offer.percentages[cpu]: Invalid value: -1`},
+		{"a share of 0", func(s *spec) { s.Offer.MaxPercent = new(v1alpha1.Share(0)) },
+			`spec.offer.maxPercent: Invalid value: 0: write 1 to 100`},
+		{"a share above the whole", func(s *spec) { s.Offer.MaxPercentages = v1alpha1.Shares{"cpu": 101} },
+			`spec.offer.maxPercentages[cpu]: Invalid value: 101: write 1 to 100`},
+		{"a share of fixed amounts", func(s *spec) {
+			s.Offer = v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1"), MaxPercent: new(v1alpha1.Share(50))}
+		}, `spec.offer.maxPercent: Forbidden: write it with nodes or peers only, or leave it out`},
+		{"an override with a share of fixed amounts", func(s *spec) {
+			s.Offer = v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1")}
+			s.Overrides = []v1alpha1.Override{{
+				Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+				Offer:     v1alpha1.OverrideOffer{MaxPercentages: v1alpha1.Shares{"cpu": 50}},
+			}}
+		}, `spec.overrides[0].offer.maxPercentages: Forbidden: write it with nodes or peers only, or leave it out`},
 		{"node selector", func(s *spec) { s.Offer.Nodes.Selector = badSelector }, `spec.offer.nodes.selector: Invalid value`},
 		{"invalid label", func(s *spec) {
 			s.Offer.Nodes.Selector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
@@ -295,7 +315,7 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 		{"max", func(s *spec) { s.Offer.Max = kubetest.Quantities("memory", "1500m") },
 			`spec.offer.max[memory]: Invalid value: "1500m"`},
 		{"empty override", func(s *spec) { s.Overrides = []v1alpha1.Override{{}} },
-			`spec.overrides[0].offer: Required value: write fixed or max`},
+			`spec.overrides[0].offer: Required value: write fixed, max, maxPercent or maxPercentages`},
 		{"override amount", func(s *spec) {
 			s.Overrides = []v1alpha1.Override{{Offer: v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cpu", "-1")}}}
 		}, `spec.overrides[0].offer.fixed[cpu]: Invalid value: "-1"`},

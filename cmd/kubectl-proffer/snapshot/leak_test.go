@@ -86,7 +86,7 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Policies.Spec.Consumers.Selector.MatchLabels{}> <.Policies.Spec.Mode>
 		<.Policies.Spec.Offer.External.Form> <.Policies.Spec.Offer.External.OnFailure>
 		<.Policies.Spec.Offer.Fixed.Written> <.Policies.Spec.Offer.Fixed{}>
-		<.Policies.Spec.Offer.Max.Written> <.Policies.Spec.Offer.Max{}>
+		<.Policies.Spec.Offer.Max.Written> <.Policies.Spec.Offer.MaxPercentages{}> <.Policies.Spec.Offer.Max{}>
 		<.Policies.Spec.Offer.Nodes.Count> <.Policies.Spec.Offer.Nodes.Selector.MatchExpressions.Key>
 		<.Policies.Spec.Offer.Nodes.Selector.MatchExpressions.Operator>
 		<.Policies.Spec.Offer.Nodes.Selector.MatchLabels{}>
@@ -101,7 +101,8 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Policies.Spec.Overrides.Consumers.Selector.MatchExpressions.Operator>
 		<.Policies.Spec.Overrides.Consumers.Selector.MatchLabels{}>
 		<.Policies.Spec.Overrides.Offer.Fixed.Written> <.Policies.Spec.Overrides.Offer.Fixed{}>
-		<.Policies.Spec.Overrides.Offer.Max.Written> <.Policies.Spec.Overrides.Offer.Max{}>
+		<.Policies.Spec.Overrides.Offer.Max.Written>
+		<.Policies.Spec.Overrides.Offer.MaxPercentages{}> <.Policies.Spec.Overrides.Offer.Max{}>
 		<.Policies.Spec.Reclaim> <.Policies.Spec.Slices.Defaults.Written>
 		<.Policies.Spec.Slices.Defaults{}> <.Policies.Spec.Slices.IngressClasses>
 		<.Policies.Spec.Slices.LoadBalancerClasses> <.Policies.Spec.Slices.NodeLabels{}>
