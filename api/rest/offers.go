@@ -114,6 +114,8 @@ type Offer struct {
 // Policy reports the effect of one ResourcePolicy.
 type Policy struct {
 	Name string `json:"name"`
+	// Generation is the generation of the policy that was evaluated.
+	Generation int64 `json:"generation"`
 	// Class and Source are absent for a policy that is invalid.
 	Class  string `json:"class,omitempty"`
 	Source string `json:"source,omitempty"`

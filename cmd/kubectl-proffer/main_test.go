@@ -395,9 +395,12 @@ func TestAWatchShowsChangesOnly(t *testing.T) {
 	rome := operatortest.Detailed(operatortest.Offers().Consumers[2])
 	rome.Offers[1].Resources["cpu"] = operatortest.Amounts("cpu", "8")["cpu"]
 	s.Refuse(operatortest.OperatorPath("GET", rest.OffersPath+"/rome"), operatortest.Refusal{Code: 200, Body: rome})
-	got := strings.Join(strings.Fields(<-lines), " ")
-	if want := "rome gold cpu 6 -> 8 3 2500m gold-pool"; got != want {
+	at, got := <-lines, strings.Join(strings.Fields(<-lines), " ")
+	if want := "rome gold cpu 6 -> 8 3 2500m gold-pool 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 3"; got != want {
 		t.Errorf("got %q, want %q", got, want)
+	}
+	if want := operatortest.Evaluated.Time.Local().Format(time.TimeOnly); at != want {
+		t.Errorf("the change is at %q, want %q", at, want)
 	}
 	cancel()
 	<-done

@@ -172,7 +172,9 @@ func (s *Server) policiesOf(snapshot *table.Snapshot) []rest.Policy {
 
 func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {
 	effect := policy.EffectOf(s, *p)
-	out := rest.Policy{Name: p.Name, DryRun: p.DryRun(), Reason: effect.Conditions[0].Reason}
+	out := rest.Policy{
+		Name: p.Name, Generation: p.Generation, DryRun: p.DryRun(), Reason: effect.Conditions[0].Reason,
+	}
 	for _, c := range effect.Conditions {
 		out.Conditions = append(out.Conditions, rest.Condition{
 			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message,

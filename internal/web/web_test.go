@@ -140,7 +140,9 @@ func TestAnswers(t *testing.T) {
 			t.Errorf("%s before the first offers: %d %s", path, response.StatusCode, body)
 		}
 	}
-	s.publish([]*v1alpha1.ResourcePolicy{standard()})
+	p := standard()
+	p.Generation = 3
+	s.publish([]*v1alpha1.ResourcePolicy{p})
 	const details = `,"details":{"revision":1,"time":"2026-01-02T03:04:05Z","policies":[{"class":"","policy":"standard","decides":true}],"slices":[],"pods":[]}}`
 	for _, tc := range []struct {
 		name, method, path string
@@ -149,7 +151,7 @@ func TestAnswers(t *testing.T) {
 	}{
 		{
 			"everybody", "GET", "/offers", 200, `{"revision":1,"time":"2026-01-02T03:04:05Z","consumers":[{` + rome + `}],"anyone":` + anyone +
-				`,"policies":[{"name":"standard","source":"Fixed","reason":"Incomplete","conditions":[` +
+				`,"policies":[{"name":"standard","generation":3,"source":"Fixed","reason":"Incomplete","conditions":[` +
 				`{"type":"Ready","status":"False","reason":"Incomplete","message":"The policy does not offer memory, pods to every consumer. ` +
 				`A virtual node needs cpu, memory and pods: set them above 0 in spec.offer or in the override. Unknown: rome. No Liqo object has such a cluster ID."},` +
 				`{"type":"InForce","status":"True","reason":"Deciding","message":"The policy decides for all of its consumers."}],"consumers":1,"slices":0}]}`,
@@ -298,17 +300,18 @@ func TestTheListOfPoliciesSaysWhatADryRunWouldDo(t *testing.T) {
 	s.ledger.SetNode(node("n1", 8000))
 	dry := kubetest.Policy("dry", kubetest.ForIDs("rome", "oslo"), func(s *v1alpha1.ResourcePolicySpec) { s.Mode, s.Priority = v1alpha1.ModeDryRun, 9 })
 	bad := kubetest.Policy("bad", inClass("default"))
+	bad.Generation, dry.Generation = 3, 3
 	s.publish([]*v1alpha1.ResourcePolicy{bad, dry})
 	for range 2 { // The second time from what is kept of the revision.
 		var all rest.Offers
 		s.read("GET", "/offers", "", &all)
 		got, err := json.Marshal(all.Policies)
 		test.Must(t, err)
-		want := `[{"name":"bad","reason":"Invalid","conditions":[{"type":"Ready","status":"False","reason":"Invalid",` +
+		want := `[{"name":"bad","generation":3,"reason":"Invalid","conditions":[{"type":"Ready","status":"False","reason":"Invalid",` +
 			`"message":"The policy is ignored until this is corrected: spec.class: Invalid value: \"default\": Liqo itself answers this class; ` +
 			`write another name, or leave class out for the unnamed pool"},` +
 			`{"type":"InForce","status":"False","reason":"Invalid","message":"The policy is ignored: see the condition Ready."}],"consumers":0,"slices":0},` +
-			`{"name":"dry","source":"Nodes","dryRun":true,"reason":"DryRun","conditions":[{"type":"Ready","status":"True","reason":"DryRun",` +
+			`{"name":"dry","generation":3,"source":"Nodes","dryRun":true,"reason":"DryRun","conditions":[{"type":"Ready","status":"True","reason":"DryRun",` +
 			`"message":"Evaluated for 2 consumers but not published: set spec.mode to Active to put the policy in force. ` +
 			`Unknown: oslo, rome. No Liqo object has such a cluster ID."},` +
 			`{"type":"InForce","status":"False","reason":"DryRun","message":"spec.mode is DryRun: other policies decide as if this one did not exist."}],` +

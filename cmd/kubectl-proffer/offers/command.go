@@ -5,7 +5,6 @@ package offers
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,9 +15,6 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
-
-// period is the time between two requests of --watch.
-const period = 2 * time.Second
 
 // wide is the output format with explanations.
 const wide = "wide"
@@ -33,11 +29,18 @@ type offersOptions struct {
 	oneClass bool
 	watch    bool
 	format   string
+
+	// read asks for the present offers.
+	read func(context.Context) (offersAnswer, error)
+	// period is the time between two reads of --watch.
+	period time.Duration
+	// printed is called, with --watch, after the table and after each change.
+	printed func()
 }
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &offersOptions{flags: flags, streams: streams}
+	o := &offersOptions{flags: flags, streams: streams, period: Period, printed: func() {}}
 	cmd := &cobra.Command{
 		Use:   "offers [CONSUMER]",
 		Short: "Show what each consumer is offered, has been granted and uses",
@@ -76,7 +79,7 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 	}
 	cmd.Flags().StringVar(&o.class, "class", "", `Show only this class; --class "" is the class without a name.`)
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false,
-		"After the table, show each change as \"old -> new\", until Ctrl-C.")
+		"After the table, show each change as \"old -> new\", and each edit of a policy, until Ctrl-C.")
 	cmd.Flags().StringVarP(&o.format, "output", "o", "", "The output format: wide, json or yaml.")
 	complete.Flag(cmd, "class", complete.Classes(flags))
 	complete.Flag(cmd, "output", complete.Words(wide, output.JSON, output.YAML))
@@ -91,82 +94,49 @@ func atMostOne(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// nothing says why there is no row.
-func (o *offersOptions) nothing() string {
-	switch {
-	case !o.oneClass:
-		return "No offers: no ResourcePolicy offers anything."
-	case o.class == "":
-		return "No offers: no ResourcePolicy offers anything in the class without a name."
-	}
-	return "No offers: no ResourcePolicy offers anything in class " + o.class + "."
-}
-
 func (o *offersOptions) run(ctx context.Context) error {
 	client, err := o.flags.Client(operatorclient.Reader)
 	if err != nil {
 		return err
 	}
-	done := output.Slow(o.streams.ErrOut, "Waiting for the operator")
-	now, err := o.read(ctx, client)
-	done()
+	o.read = func(ctx context.Context) (offersAnswer, error) {
+		if o.consumer != "" {
+			return o.readConsumer(ctx, client)
+		}
+		return o.readAll(ctx, client.Offers)
+	}
+	return o.show(ctx)
+}
+
+func (o *offersOptions) readConsumer(ctx context.Context, client *operatorclient.Client) (offersAnswer, error) {
+	c, err := client.Consumer(ctx, o.consumer)
 	if err != nil {
-		return err
+		return offersAnswer{}, err
 	}
-	p := output.For(o.streams.Out)
-	if o.format == output.JSON || o.format == output.YAML {
-		if err := p.Value(o.format, now.value); err != nil || !o.watch {
-			return err
+	if o.oneClass {
+		c.Offers = ofClass(c.Offers, o.class)
+		if len(c.Offers) == 0 && c.Because == "" {
+			c.Because = "it is offered nothing in this class"
 		}
-		return o.follow(ctx, client, now, func(next offersAnswer, _ []row) error { return p.Value(o.format, next.value) })
 	}
-	if now.unknown {
-		fmt.Fprintf(o.streams.ErrOut, "%s is not a known consumer: it gets the default offer.\n", o.consumer)
+	answer := offersAnswer{value: c, rows: consumerRows(c), unknown: !c.Known}
+	if c.Details != nil {
+		answer.at = c.Details.Time.Local()
 	}
-	if len(now.rows) == 0 {
-		fmt.Fprintln(o.streams.ErrOut, o.nothing())
-	} else if err := p.Table(table(now.rows, o.format == wide)); err != nil || !o.watch {
-		return err
-	}
-	if !o.watch {
-		return nil
-	}
-	return o.follow(ctx, client, now, func(_ offersAnswer, changed []row) error {
-		return p.Lines(table(changed, o.format == wide).Body(p.Width, p.Color)...)
-	})
+	return answer, nil
 }
 
-// offersAnswer is the operator's answer.
-type offersAnswer struct {
-	// value is printed by -o json.
-	value any
-	rows  []row
-	// unknown is set if only one consumer was asked for, and the operator does not know it.
-	unknown bool
-}
-
-func (o *offersOptions) read(ctx context.Context, client *operatorclient.Client) (offersAnswer, error) {
-	if o.consumer != "" {
-		c, err := client.Consumer(ctx, o.consumer)
-		if err != nil {
-			return offersAnswer{}, err
-		}
-		if o.oneClass {
-			c.Offers = ofClass(c.Offers, o.class)
-			if len(c.Offers) == 0 && c.Because == "" {
-				c.Because = "it is offered nothing in this class"
-			}
-		}
-		return offersAnswer{value: c, rows: consumerRows(c), unknown: !c.Known}, nil
-	}
-	all, err := client.Offers(ctx)
+func (o *offersOptions) readAll(
+	ctx context.Context, read func(context.Context) (*rest.Offers, error),
+) (offersAnswer, error) {
+	all, err := read(ctx)
 	if err != nil {
 		return offersAnswer{}, err
 	}
 	if o.oneClass {
 		keepClass(all, o.class)
 	}
-	return offersAnswer{value: all, rows: rowsOf(all)}, nil
+	return offersAnswer{value: all, at: all.Time.Local(), rows: rowsOf(all), policies: all.Policies}, nil
 }
 
 // keepClass keeps what is of one class, and the consumers that are offered something in it.
@@ -185,40 +155,4 @@ func keepClass(all *rest.Offers, class string) {
 		}
 	}
 	all.Policies = policies
-}
-
-// follow asks the operator again and again, and calls show for what has changed. An operator that
-// cannot answer for a while is reported once.
-func (o *offersOptions) follow(
-	ctx context.Context, client *operatorclient.Client, now offersAnswer,
-	show func(next offersAnswer, changed []row) error,
-) error {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
-	waiting := false
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		next, err := o.read(ctx, client)
-		switch {
-		case errors.Is(err, operatorclient.ErrTryAgain), errors.Is(err, operatorclient.ErrNoAnswer):
-			if !waiting {
-				fmt.Fprintln(o.streams.ErrOut, "Waiting:", output.Clean(err.Error()))
-			}
-			waiting = true
-			continue
-		case err != nil:
-			return err
-		}
-		waiting = false
-		if changed := changes(now.rows, next.rows); len(changed) > 0 {
-			if err := show(next, changed); err != nil {
-				return err
-			}
-		}
-		now = next
-	}
 }

@@ -1,12 +1,22 @@
 package offers
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/test/operatortest"
 )
 
@@ -24,7 +34,11 @@ func TestOffersAreAlignedAtAnyWidth(t *testing.T) {
 	}
 }
 
-func TestChangesShowOldAndNewWithoutTheHeader(t *testing.T) {
+func answerOf(offers *rest.Offers) *offersAnswer {
+	return &offersAnswer{value: offers, at: offers.Time, rows: rowsOf(offers), policies: offers.Policies}
+}
+
+func TestChangesShowOldAndNewWithTheirReasonsAndWithoutTheHeader(t *testing.T) {
 	before, after := operatortest.Offers(), operatortest.Offers()
 	rome := &after.Consumers[2]
 	rome.Offers[1].Resources["cpu"] = operatortest.Amounts("cpu", "8")["cpu"]
@@ -33,13 +47,35 @@ func TestChangesShowOldAndNewWithoutTheHeader(t *testing.T) {
 	after.Consumers = after.Consumers[1:]
 	after.Consumers = append(after.Consumers, rest.Consumer{ClusterID: "turin", Offers: after.Anyone})
 	after.Anyone = nil
+	after.Policies[0].Generation++
 	for _, width := range []int{80, 160} {
-		for name, isWide := range map[string]bool{"changes": false, "changes-wide": true} {
-			t.Run(fmt.Sprintf("%s at %d", name, width), func(t *testing.T) {
-				lines := table(changes(rowsOf(&before), rowsOf(&after)), isWide).Body(width, false)
-				operatortest.Golden(t, fmt.Sprintf("%s-%d.txt", name, width), lines)
-				operatortest.Fits(t, width, lines)
-			})
+		t.Run(strconv.Itoa(width), func(t *testing.T) {
+			c := compare(answerOf(&before), answerOf(&after))
+			lines := c.lines(width, false)
+			operatortest.Golden(t, fmt.Sprintf("changes-%d.txt", width), lines)
+			operatortest.Fits(t, width, lines)
+		})
+	}
+}
+
+func TestPoliciesThatChangeAreListed(t *testing.T) {
+	policy := func(name string, generation int64, reason string) rest.Policy {
+		return rest.Policy{Name: name, Generation: generation, Reason: reason}
+	}
+	before := []rest.Policy{policy("a", 1, "Offering"), policy("b", 1, "Offering"), policy("c", 1, "Offering")}
+	for name, tc := range map[string]struct {
+		after []rest.Policy
+		want  []string
+	}{
+		"none":                {before, nil},
+		"an edit":             {[]rest.Policy{policy("a", 2, "Offering"), before[1], before[2]}, []string{"policy a edited: Offering"}},
+		"a wrong edit":        {[]rest.Policy{before[0], policy("b", 3, "Invalid"), before[2]}, []string{"policy b edited: Offering -> Invalid"}},
+		"an effect on it":     {[]rest.Policy{before[0], before[1], policy("c", 1, "Shadowed")}, []string{"policy c: Offering -> Shadowed"}},
+		"a new one":           {append(slices.Clone(before), policy("d", 1, "DryRun")), []string{"policy d: - -> DryRun"}},
+		"those that are gone": {before[1:2], []string{"policy a: Offering -> -", "policy c: Offering -> -"}},
+	} {
+		if diff := cmp.Diff(tc.want, policyChanges(before, tc.after)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
 }
@@ -47,9 +83,60 @@ func TestChangesShowOldAndNewWithoutTheHeader(t *testing.T) {
 func TestAnAnswerThatIsTheSameChangesNothing(t *testing.T) {
 	before, after := operatortest.Offers(), operatortest.Offers()
 	after.Revision++
-	if got := changes(rowsOf(&before), rowsOf(&after)); got != nil {
+	if got := compare(answerOf(&before), answerOf(&after)); got.rows != nil || got.policies != nil {
 		t.Errorf("got %v", got)
 	}
+}
+
+func TestWatchPrintsTheTableOnceThenWhatChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		offers := func(percent int64, amounts ...string) *rest.Offers {
+			all := &rest.Offers{
+				Evaluated: rest.Evaluated{Time: time.Date(2026, 11, 23, 12, 0, int(percent), 0, time.Local)},
+				Policies:  []rest.Policy{{Name: "gold", Generation: percent, Reason: "Offering"}},
+			}
+			if len(amounts) > 0 {
+				all.Anyone = []rest.Offer{{Class: "gold", Policy: "gold", Resources: operatortest.Amounts(amounts...), Because: []string{"cpu 2: fixed"}}}
+			}
+			return all
+		}
+		tries := 0
+		answers := []*rest.Offers{offers(1), offers(2), nil, offers(3, "cpu", "2"), offers(3, "cpu", "2"), offers(4, "cpu", "3")}
+		read := func(context.Context) (*rest.Offers, error) {
+			tries++
+			switch {
+			case tries > len(answers):
+				return nil, io.ErrUnexpectedEOF
+			case answers[tries-1] == nil:
+				return nil, operatorclient.ErrTryAgain
+			}
+			return answers[tries-1], nil
+		}
+		var out, problems strings.Builder
+		err := Watch(t.Context(), genericiooptions.IOStreams{Out: &out, ErrOut: &problems}, time.Hour, read,
+			func() { out.WriteString("(printed)\n") })
+		if !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("got the error %v", err)
+		}
+		const want = `(printed)
+12:00:02  policy gold edited: Offering; no amount changes
+(printed)
+12:00:03  policy gold edited: Offering
+CONSUMER   CLASS   RESOURCE   OFFERED   GRANTED   USED   POLICY      WHY
+<anyone>   gold    cpu        - -> 2    -         -      - -> gold   fixed
+(printed)
+12:00:04  policy gold edited: Offering
+<anyone>   gold    cpu        2 -> 3    -         -      gold     fixed
+(printed)
+`
+		if diff := cmp.Diff(want, out.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		const said = "No offers: no ResourcePolicy offers anything.\nWaiting: try again in a moment\n"
+		if diff := cmp.Diff(said, problems.String()); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	})
 }
 
 func TestAClassIsKeptWithItsConsumersAndPolicies(t *testing.T) {

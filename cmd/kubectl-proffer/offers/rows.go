@@ -1,10 +1,8 @@
 package offers
 
 import (
-	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
@@ -77,57 +75,4 @@ func table(rows []row, wide bool) *output.Table {
 		t.Add(cells...)
 	}
 	return t
-}
-
-// changes returns a row for each row that differs, with each cell that differs as "old -> new". They
-// are sorted by consumer, class and resource. Explanations alone make no difference.
-func changes(before, after []row) []row {
-	was := make(map[rowKey]*row, len(before))
-	for i := range before {
-		was[before[i].key()] = &before[i]
-	}
-	var changed []row
-	for i := range after {
-		now := &after[i]
-		old := was[now.key()]
-		delete(was, now.key())
-		if old == nil {
-			old = &row{}
-		}
-		if c := old.to(now); c != nil {
-			changed = append(changed, *c)
-		}
-	}
-	for k, old := range was {
-		if c := old.to(&row{consumer: k.consumer, class: k.class, resource: k.resource}); c != nil {
-			changed = append(changed, *c)
-		}
-	}
-	slices.SortFunc(changed, func(a, b row) int {
-		return cmp.Or(strings.Compare(a.consumer, b.consumer),
-			strings.Compare(a.class, b.class), strings.Compare(a.resource, b.resource))
-	})
-	return changed
-}
-
-// to returns the change from one row to the next, nil for none.
-func (r *row) to(next *row) *row {
-	offered, o := change(r.offered, next.offered)
-	granted, g := change(r.granted, next.granted)
-	used, u := change(r.used, next.used)
-	policy, p := change(r.policy, next.policy)
-	if !o && !g && !u && !p {
-		return nil
-	}
-	return &row{
-		consumer: next.consumer, class: next.class, resource: next.resource,
-		offered: offered, granted: granted, used: used, policy: policy, why: next.why,
-	}
-}
-
-func change(before, after string) (text string, changed bool) {
-	if before == after {
-		return after, false
-	}
-	return cmp.Or(before, output.None) + " -> " + cmp.Or(after, output.None), true
 }

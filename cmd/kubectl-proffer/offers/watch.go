@@ -1,0 +1,134 @@
+package offers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+// Period is the time between two requests of --watch.
+const Period = 2 * time.Second
+
+// Watch shows the offers that read returns as kubectl proffer offers --watch does. It reads once in
+// each period, and calls printed after the table and after each change. It returns the first error
+// of read or of a write, or that of ctx.
+func Watch(
+	ctx context.Context, streams genericiooptions.IOStreams, period time.Duration,
+	read func(context.Context) (*rest.Offers, error), printed func(),
+) error {
+	o := &offersOptions{streams: streams, watch: true, period: period, printed: printed}
+	o.read = func(ctx context.Context) (offersAnswer, error) { return o.readAll(ctx, read) }
+	return o.show(ctx)
+}
+
+// offersAnswer is the operator's answer.
+type offersAnswer struct {
+	// value is printed by -o json.
+	value any
+	// at is the start of the evaluation, in local time.
+	at   time.Time
+	rows []row
+	// policies are absent if only one consumer was asked for.
+	policies []rest.Policy
+	// unknown is set if only one consumer was asked for, and the operator does not know it.
+	unknown bool
+}
+
+// show prints the offers and then, with --watch, each change.
+func (o *offersOptions) show(ctx context.Context) error {
+	done := output.Slow(o.streams.ErrOut, "Waiting for the operator")
+	now, err := o.read(ctx)
+	done()
+	if err != nil {
+		return err
+	}
+	if err := o.printAll(&now); err != nil || !o.watch {
+		return err
+	}
+	o.printed()
+	return o.follow(ctx, now)
+}
+
+func (o *offersOptions) printAll(now *offersAnswer) error {
+	p := output.For(o.streams.Out)
+	if o.asValue() {
+		return p.Value(o.format, now.value)
+	}
+	if now.unknown {
+		fmt.Fprintf(o.streams.ErrOut, "%s is not a known consumer: it gets the default offer.\n", o.consumer)
+	}
+	if len(now.rows) == 0 {
+		fmt.Fprintln(o.streams.ErrOut, o.nothing())
+		return nil
+	}
+	return p.Table(table(now.rows, o.format == wide))
+}
+
+// asValue reports whether the operator's answer is printed as it is.
+func (o *offersOptions) asValue() bool { return o.format == output.JSON || o.format == output.YAML }
+
+// nothing says why there is no row.
+func (o *offersOptions) nothing() string {
+	switch {
+	case !o.oneClass:
+		return "No offers: no ResourcePolicy offers anything."
+	case o.class == "":
+		return "No offers: no ResourcePolicy offers anything in the class without a name."
+	}
+	return "No offers: no ResourcePolicy offers anything in class " + o.class + "."
+}
+
+// follow asks the operator again and again, and prints what has changed. An operator that cannot
+// answer for a while is reported once.
+func (o *offersOptions) follow(ctx context.Context, now offersAnswer) error {
+	tick := time.NewTicker(o.period)
+	defer tick.Stop()
+	waiting := false
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		next, err := o.read(ctx)
+		switch {
+		case errors.Is(err, operatorclient.ErrTryAgain), errors.Is(err, operatorclient.ErrNoAnswer):
+			if !waiting {
+				fmt.Fprintln(o.streams.ErrOut, "Waiting:", output.Clean(err.Error()))
+			}
+			waiting = true
+			continue
+		case err != nil:
+			return err
+		}
+		waiting = false
+		if err := o.printChanges(&now, &next); err != nil {
+			return err
+		}
+		now = next
+	}
+}
+
+// printChanges prints what differs between two answers, if anything.
+func (o *offersOptions) printChanges(before, after *offersAnswer) error {
+	c := compare(before, after)
+	if len(c.rows)+len(c.policies) == 0 {
+		return nil
+	}
+	p := output.For(o.streams.Out)
+	var err error
+	if o.asValue() {
+		err = p.Value(o.format, after.value)
+	} else {
+		err = p.Lines(c.lines(p.Width, p.Color)...)
+	}
+	o.printed()
+	return err
+}
