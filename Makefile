@@ -49,9 +49,9 @@ build: ## Build the operator: bin/proffer
 	go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/proffer ./cmd/proffer
 
 .PHONY: run
-run: ## Run a live demo on its own control plane; KUBECONFIG=file only watches that cluster, SAMPLES=1 applies samples there, EXACT=1 rounds nothing
+run: ## Run a live demo on its own control plane; KUBECONFIG=file only watches that cluster, SAMPLES=1 applies samples there
 	@go build -trimpath -o bin/demo ./hack/demo # go run would report Ctrl-C as an error
-	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)') $(if $(SAMPLES),--samples) $(if $(EXACT),--exact)
+	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)') $(if $(SAMPLES),--samples)
 
 .PHONY: lab-broker
 lab-broker: build ## Run a consumer, a broker and two providers with the real Liqo, and a shell to try them: Linux, 6 GB of memory

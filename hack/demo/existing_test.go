@@ -102,13 +102,12 @@ func TestNoSamplesAreAppliedToAClusterWithPolicies(t *testing.T) {
 	d := start(t, demoOptions{kubeconfig: kubeconfig})
 	await(t, d.progress, "^watching 2 policies$")
 	await(t, d.progress, "^$")
-	await(t, d.table, `  rome$`)
-	await(t, d.table, `^  gold +gold +cpu 7, memory 1Gi, pods 10$`)
-	await(t, d.table, `^  silver +silver +cpu 3, memory 1Gi, pods 10$`)
+	await(t, d.table, `^rome +gold +cpu +7 +- +- +gold$`)
+	await(t, d.table, `^rome +silver +cpu +3 +- +- +silver$`)
 	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` get rpol$`)
 	set(t, c, "silver", "4")
-	await(t, d.table, `  rome$`)
-	await(t, d.table, `^  silver +silver +cpu 3 -> 4$`)
+	await(t, d.table, `^\d\d:\d\d:\d\d  policy silver edited: Offering$`)
+	await(t, d.table, `^rome +silver +cpu +3 -> 4 +- +- +silver +fixed at 4$`)
 	var policies v1alpha1.ResourcePolicyList
 	test.Must(t, c.List(t.Context(), &policies))
 	if n := len(policies.Items); n != 2 {
@@ -138,12 +137,12 @@ func testNothingIsWritten(t *testing.T, leader string) {
 	}
 	await(t, d.progress, "^watching 1 policy$")
 	await(t, d.progress, "^$")
-	await(t, d.table, `^  gold +gold +cpu 7, `)
+	await(t, d.table, `^rome +gold +cpu +7 `)
 	// A leader would write the status of an edited policy at once.
 	for _, cpu := range []string{"8", "9", "10"} {
 		set(t, c, "gold", cpu)
 		before := versions(t, c)
-		await(t, d.table, `^  gold +gold +cpu \d -> `+cpu+`$`)
+		await(t, d.table, `^rome +gold +cpu +\d -> `+cpu+` `)
 		if diff := cmp.Diff(before, versions(t, c)); diff != "" {
 			t.Errorf("written (-before +after):\n%s", diff)
 		}
@@ -204,8 +203,11 @@ func TestAPolicyThatOthersCreateMeanwhileStays(t *testing.T) {
 	await(t, d.progress, "^watching for policies: the cluster has none yet$")
 	await(t, d.progress, "^$")
 	c := newClient(t, kubeconfig)
+	await(t, d.progress, "^No offers: no ResourcePolicy offers anything.$")
 	test.Must(t, c.Create(t.Context(), fixedFor("gold", "rome", "7")))
-	await(t, d.table, `^  gold +gold +cpu 7, `)
+	await(t, d.table, `  policy gold: - -> Offering$`)
+	await(t, d.table, `^CONSUMER +CLASS `)
+	await(t, d.table, `^rome +gold +cpu +- -> 7 `)
 	d.end(t)
 	var policy v1alpha1.ResourcePolicy
 	if err := c.Get(t.Context(), client.ObjectKey{Name: "gold"}, &policy); err != nil {

@@ -1,11 +1,10 @@
 // Command demo shows Proffer at work. It starts a control plane, creates nodes, pods and consumers,
-// applies the samples, and runs the operator. Then it behaves as Liqo does: it subscribes, reads,
-// and prints each offer with its explanation, and each change.
+// applies samples, and runs the operator. Then it shows what kubectl proffer offers --watch shows, with
+// commands to try.
 //
 //	go run ./hack/demo                       on a control plane of its own
 //	go run ./hack/demo --kubeconfig=FILE     on that cluster, where the operator only reads
 //	... --kubeconfig=FILE --samples          the same, and applies the samples, to a cluster without policies
-//	... --exact                              with exact amounts
 //
 // It ends with Ctrl-C, when its terminal is closed, or when nobody reads its output any longer, and
 // leaves nothing behind. If it is killed, the programs that it started are killed too.
@@ -32,8 +31,6 @@ func main() {
 	// A flag set of its own: a library defines --kubeconfig in the default one.
 	flags := flag.NewFlagSet("demo", flag.ExitOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "the cluster to use instead of a control plane of its own")
-	flags.BoolVar(&o.exact, "exact", false,
-		"write the amounts of offers exactly, such as 8160437862 of memory and not 7.59Gi")
 	flags.BoolVar(&o.samples, "samples", false,
 		"apply the samples to the cluster of --kubeconfig: its consumers are given what they say")
 	_ = flags.Parse(os.Args[1:]) // exits on an error
@@ -60,8 +57,6 @@ type demoOptions struct {
 	kubeconfig string
 	// samples applies the samples to the existing cluster.
 	samples bool
-	// exact prints exact amounts.
-	exact bool
 }
 
 // run shows the demo until ctx ends. The table goes to out, progress to progress.
@@ -87,11 +82,7 @@ func run(ctx context.Context, o demoOptions, out, progress io.Writer) (err error
 		return err
 	}
 	fmt.Fprintln(progress)
-	f := &follower{
-		operator: operator, cluster: cluster, screen: &screen{out: out}, table: newTable(o.exact), edits: newEdits(),
-		hints: hints,
-	}
-	return quiet(ctx, f.follow(ctx))
+	return quiet(ctx, cluster.watch(ctx, operator, hints, out, progress))
 }
 
 // quiet drops an error that only reports the end of the demo.

@@ -36,7 +36,7 @@ func (c *cluster) populate(ctx context.Context, progress io.Writer) error {
 		{"worker-2", map[string]string{"dedicated": "liqo"}, ""},
 		{"gpu-1", map[string]string{"nvidia.com/gpu.present": "true"}, "4"},
 	} {
-		if err := c.makeNode(ctx, n.name, n.labels, n.gpus); err != nil {
+		if err := makeNode(ctx, c.client, n.name, n.labels, n.gpus); err != nil {
 			return err
 		}
 	}
@@ -74,16 +74,16 @@ func (c *cluster) populate(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-func (c *cluster) makeNode(ctx context.Context, name string, labels map[string]string, gpus string) error {
+func makeNode(ctx context.Context, c client.Client, name string, labels map[string]string, gpus string) error {
 	labels[corev1.LabelOSStable] = "linux"
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
-	if err := c.client.Create(ctx, node); err != nil {
+	if err := c.Create(ctx, node); err != nil {
 		return err
 	}
 	// Admission taints a new node as not ready. The controller that removes the taint does not run
 	// here.
 	node.Spec.Taints = nil
-	if err := c.client.Update(ctx, node); err != nil {
+	if err := c.Update(ctx, node); err != nil {
 		return err
 	}
 	node.Status.Allocatable = corev1.ResourceList{
@@ -97,7 +97,7 @@ func (c *cluster) makeNode(ctx context.Context, name string, labels map[string]s
 	node.Status.Conditions = []corev1.NodeCondition{
 		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"},
 	}
-	return c.client.Status().Update(ctx, node)
+	return c.Status().Update(ctx, node)
 }
 
 // requestToken returns a token of the account that is valid for a day.

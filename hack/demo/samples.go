@@ -18,8 +18,8 @@ const samples = "config/samples"
 // firstPolicy is the sample that the demo suggests to edit.
 const firstPolicy = "nodes-free"
 
-// firstSamples are samples whose offers fit on one screen.
-var firstSamples = []string{firstPolicy, "consumers-by-label", "override"}
+// firstSamples are samples whose offers fit on a screen of 80 columns and 24 lines.
+var firstSamples = []string{firstPolicy, "consumers-by-label"}
 
 // applySamples creates the first policies of config/samples.
 func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {

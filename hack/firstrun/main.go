@@ -164,7 +164,7 @@ func (r *running) kill() {
 // in another shell, with an editor that makes a change. Then it waits for the effect and ends the
 // command.
 func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error {
-	if _, err := r.await(ctx, regexp.MustCompile(`\b50% of`)); err != nil {
+	if _, err := r.await(ctx, regexp.MustCompile(`^oslo .* nodes-free$`)); err != nil {
 		return fmt.Errorf("waiting for the first offers: %w", err)
 	}
 	first := time.Since(began)
@@ -185,11 +185,9 @@ func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error
 	if _, err := output(ctx, ".", "sh", "-ec", script); err != nil {
 		return err
 	}
-	if _, err := r.await(soonest, regexp.MustCompile(`\b`+edit[2]+` +cpu \S+ -> `)); err != nil {
+	// The change, with its reason.
+	if _, err := r.await(soonest, regexp.MustCompile(` cpu +\S+ -> .* `+edit[2]+` +100% of`)); err != nil {
 		return fmt.Errorf("waiting for the effect of an edit: %w", err)
-	}
-	if _, err := r.await(soonest, regexp.MustCompile(`\b100% of`)); err != nil {
-		return fmt.Errorf("waiting for the reason of the effect: %w", err)
 	}
 	effect := time.Since(edited)
 	if err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT); err != nil {
