@@ -45,7 +45,7 @@ func publishing(t *testing.T, qps int, templates ...string) func(*parts) {
 }
 
 // rbac returns a client that knows the kinds of RBAC and of Events.
-func rbac(t testing.TB) client.Client {
+func rbac(t testing.TB) client.WithWatch {
 	t.Helper()
 	scheme := kubetest.Scheme()
 	for _, add := range []error{rbacv1.AddToScheme(scheme), eventsv1.AddToScheme(scheme)} {
@@ -53,7 +53,7 @@ func rbac(t testing.TB) client.Client {
 			t.Fatal(add)
 		}
 	}
-	api, err := client.New(kubetest.Cluster(t).Config, client.Options{Scheme: scheme})
+	api, err := client.NewWithWatch(kubetest.Cluster(t).Config, client.Options{Scheme: scheme})
 	test.Must(t, err)
 	return api
 }

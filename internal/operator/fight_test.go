@@ -18,7 +18,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -45,29 +44,24 @@ type contest struct {
 
 const fightTime = 6 * time.Second
 
-// fight writes at full speed for some time, and returns how often the object was restored in between, plus one.
-func (c *contest) fight(ctx context.Context, api client.Client) (writes int, err error) {
-	for began := time.Now(); time.Since(began) < fightTime; {
-		if err := api.Get(ctx, client.ObjectKeyFromObject(c.object), c.object); err != nil {
-			return writes, err
-		}
+// fight writes as soon as the object is restored, for some time, and returns how often it did.
+func (c *contest) fight(ctx context.Context, api client.WithWatch) (writes int, err error) {
+	err = eachChange(ctx, api, c.object, fightTime, func() error {
 		if !c.restored() {
-			continue
+			return nil
 		}
 		c.change()
+		write := kubetest.WriteSpec
 		if c.status {
-			err = api.Status().Update(ctx, c.object)
-		} else {
-			err = api.Update(ctx, c.object)
+			write = kubetest.WriteStatus
 		}
-		switch {
-		case err == nil:
+		err := write(ctx, api, c.object)
+		if err == nil {
 			writes++
-		case !apierrors.IsConflict(err):
-			return writes, err
 		}
-	}
-	return writes, nil
+		return err
+	})
+	return writes, err
 }
 
 // paced is a contest over an object that is restored less and less often: first after 50 ms, 50 ms, 100 ms ...
@@ -255,7 +249,7 @@ func TestOtherWritersAreFoughtWithinTheDocumentedBounds(t *testing.T) {
 }
 
 // fightAll fights all contests, and requires their bounds, the metric and one line in the log for each kind.
-func fightAll(t *testing.T, api client.Client, contests []*contest, metrics *prometheus.Registry, log *restoreLog) {
+func fightAll(t *testing.T, api client.WithWatch, contests []*contest, metrics *prometheus.Registry, log *restoreLog) {
 	t.Helper()
 	errs, writes := make([]error, len(contests)), make([]int, len(contests))
 	var all sync.WaitGroup

@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -38,23 +41,57 @@ func restoresOf(t *testing.T, metrics *prometheus.Registry, kind string) int {
 	return 0
 }
 
+// eachChange reads an object and calls do, at first and after each change of the object, for some time. The
+// watch costs no processor time between the changes. A conflict in do is followed by the next change.
+func eachChange(
+	ctx context.Context, api client.WithWatch, object client.Object, during time.Duration, do func() error,
+) error {
+	kind, err := api.GroupVersionKindFor(object)
+	if err != nil {
+		return err
+	}
+	watching, cancel := context.WithTimeout(ctx, during)
+	defer cancel()
+	one := &metav1.PartialObjectMetadataList{}
+	one.SetGroupVersionKind(kind)
+	changes, err := api.Watch(watching, one, client.InNamespace(object.GetNamespace()),
+		client.MatchingFields{"metadata.name": object.GetName()})
+	if err != nil {
+		return err
+	}
+	defer changes.Stop()
+	for {
+		if _, open := <-changes.ResultChan(); !open {
+			if watching.Err() == nil {
+				return errors.New("the watch has ended too early")
+			}
+			return nil
+		}
+		if err := api.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+			return err
+		}
+		if err := do(); err != nil && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+}
+
 // rival changes an object back as soon as the operator has restored it, for some seconds. It returns
 // how often it did.
 func rival(t *testing.T, object client.Object, restored func() bool, change func()) (times int) {
 	t.Helper()
-	for began := time.Now(); time.Since(began) < 4*time.Second; {
-		test.Must(t, kubetest.API(t).Get(t.Context(), client.ObjectKeyFromObject(object), object))
+	api := rbac(t)
+	test.Must(t, eachChange(t.Context(), api, object, 4*time.Second, func() error {
 		if !restored() {
-			continue
+			return nil
 		}
 		change()
-		switch err := kubetest.API(t).Update(t.Context(), object); {
-		case err == nil:
+		err := api.Update(t.Context(), object)
+		if err == nil {
 			times++
-		case !strings.Contains(err.Error(), "the object has been modified"):
-			t.Fatal(err)
 		}
-	}
+		return err
+	}))
 	return times
 }
 
