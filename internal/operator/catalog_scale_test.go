@@ -23,7 +23,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/hack/controlplane"
 	core "proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/controllers/catalog"
 	"proffer.dev/proffer/internal/kube/restore"
@@ -76,18 +75,15 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	for i := range 20 {
 		b.policies.Remove(benchPolicy(t, i, 1).Name)
 	}
-	// Its own control plane, because nothing collects that many objects afterwards.
-	cluster := controlplane.StartTest(t, controlplane.Options{CRDDirs: []string{"../../config/components/catalog/crd.yaml"}})
-	api, err := client.New(cluster.Config, client.Options{Scheme: rbac(t).Scheme()})
-	test.Must(t, err)
+	api := rbac(t)
 	for _, u := range readObjects(t, "../../config/components/catalog/role.yaml") {
-		test.Must(t, api.Create(t.Context(), u))
+		createAs(t, api, u)
 	}
 	peers := scaleTenants(t, api, b)
 	b.Peers = func() table.Peers { return peers }
 	b.Evaluate(time.Now())
 
-	config := rest.CopyConfig(cluster.Config)
+	config := rest.CopyConfig(kubetest.Cluster(t).Config)
 	config.QPS = -1
 	writing, err := dynamic.NewForConfig(config)
 	test.Must(t, err)
@@ -123,7 +119,8 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	}
 }
 
-// scaleTenants creates the namespaces of the consumers and returns their tenants.
+// scaleTenants creates the namespaces of the consumers and returns their tenants. At the end of the test it removes
+// what was published to them: no controller collects it. The namespaces stay, as those of newTenant do.
 func scaleTenants(t *testing.T, api client.Client, b *bench) (peers scalePeers) {
 	t.Helper()
 	var group errgroup.Group
@@ -133,10 +130,21 @@ func scaleTenants(t *testing.T, api client.Client, b *bench) (peers scalePeers) 
 		*b.consumers.all = append(*b.consumers.all, offer.Consumer{ID: id})
 		peers = append(peers, table.Tenant{Consumer: id, Namespace: id, Name: id, UID: "uid-of-" + id})
 		group.Go(func() error {
-			return api.Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}})
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: id}}
+			return client.IgnoreAlreadyExists(api.Create(t.Context(), namespace))
 		})
 	}
 	test.Must(t, group.Wait())
+	t.Cleanup(func() {
+		var group errgroup.Group
+		group.SetLimit(8)
+		for _, peer := range peers {
+			group.Go(func() error { return removePublished(context.WithoutCancel(t.Context()), api, peer.Namespace) })
+		}
+		if err := group.Wait(); err != nil {
+			t.Error(err)
+		}
+	})
 	return peers
 }
 

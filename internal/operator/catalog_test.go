@@ -2,6 +2,7 @@ package operator
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"slices"
@@ -145,14 +146,17 @@ func newTenant(t *testing.T, namespace, consumer string) *unstructured.Unstructu
 		if err := kubetest.API(t).Patch(context.WithoutCancel(t.Context()), n, unlabel); err != nil {
 			t.Error(err)
 		}
-		// No controller collects what the Tenant and the ClusterRole own.
-		for _, object := range []client.Object{&v1alpha1.Offer{}, &rbacv1.RoleBinding{}} {
-			if err := rbac(t).DeleteAllOf(context.WithoutCancel(t.Context()), object, client.InNamespace(namespace)); err != nil {
-				t.Error(err)
-			}
+		if err := removePublished(context.WithoutCancel(t.Context()), rbac(t), namespace); err != nil {
+			t.Error(err)
 		}
 	})
 	return newTenantIn(t, namespace, "tenant", consumer)
+}
+
+// removePublished removes what the Tenant and the ClusterRole of a namespace own: no controller collects it.
+func removePublished(ctx context.Context, api client.Client, namespace string) error {
+	return errors.Join(api.DeleteAllOf(ctx, &v1alpha1.Offer{}, client.InNamespace(namespace)),
+		api.DeleteAllOf(ctx, &rbacv1.RoleBinding{}, client.InNamespace(namespace)))
 }
 
 func newTenantIn(t *testing.T, namespace, name, consumer string) *unstructured.Unstructured {
