@@ -309,7 +309,7 @@ func TestAnObserverGoesByWhatIsRecordedAndAsksNoSource(t *testing.T) {
 }
 
 func TestAnExternalSourceIsToldOnceThatAConsumerIsGone(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	m := externaltest.Start(t, externaltest.Pools)
 	m.Answer(func(_ context.Context, id string) (*wire.PoolResourceList, error) {
 		if id == "" { // So rome goes on being owed an explicit 0 once it is gone.
@@ -342,7 +342,7 @@ func TestAnExternalSourceIsToldOnceThatAConsumerIsGone(t *testing.T) {
 
 // Each restart below is one of all replicas: nothing outlives it in memory.
 func TestAnExternalSourceIsToldThatAConsumerIsGoneAfterARestart(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	m := externaltest.Start(t, externaltest.Pools)
 	m.Offer("cpu", "4")
 	all := func() client.Object { return kubetest.Create(t, kubetest.Policy("all", fromMonitor(m))) }

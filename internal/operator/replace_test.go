@@ -68,7 +68,7 @@ func watchLiqoV0(t *testing.T, client wire.ResourceReaderClient, class string, a
 
 // As kubectl replace --force does it.
 func TestLiqoV0ReadsNothingLowerWhileAPolicyIsReplaced(t *testing.T) {
-	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	kubetest.Create(t, kubetest.ForeignCluster(t, "rome", "rome", nil))
 	gold := func() *v1alpha1.ResourcePolicy {
 		return kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), inClass("gold"), func(s *v1alpha1.ResourcePolicySpec) {
@@ -128,7 +128,7 @@ func TestLiqoV0ReadsNothingLowerWhileAPolicyIsReplaced(t *testing.T) {
 
 func TestNothingFallsWhileAPolicyOfAnExternalSourceIsReplaced(t *testing.T) {
 	installSliceCRDs(t)
-	kubetest.Install(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
+	kubetest.Keep(t, controlplane.LiqoCRD(t, "core.liqo.io_foreignclusters.yaml"))
 	otherTimeout := func(e *v1alpha1.External) { e.TimeoutSeconds = new(int32(2)) }
 	for name, tc := range map[string]struct{ before, after []func(*v1alpha1.External) }{
 		"the same monitor":           {},
