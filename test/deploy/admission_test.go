@@ -172,6 +172,13 @@ func removeParams(t *testing.T, name string) {
 	remove(t, &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}})
 }
 
+// deleteParams deletes a list of the operator, which must exist.
+func deleteParams(t *testing.T, name string) {
+	t.Helper()
+	list := &v1alpha1.AdmissionParams{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	test.Must(t, cluster.client.Delete(t.Context(), list))
+}
+
 func notServed(class string) refusal {
 	return refusal{
 		metav1.StatusReasonInvalid, "this cluster does not serve class " + class +
@@ -268,7 +275,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	t.Run("a deleted list blocks all writers until the operator writes it again", func(t *testing.T) {
 		test.Must(t, createSlice(t, p.rome, aSlice("s", "gold")))
 		test.Must(t, o.Stop(gracefulStop))
-		mustKubectl(t, "-n", "proffer-system", "delete", "admissionparams", "proffer-served-classes")
+		deleteParams(t, "proffer-served-classes")
 		for name, by := range map[string]client.Client{"rome": p.rome, "Liqo": p.manager, "an admin": p.admin} {
 			test.Eventually(t, func() error {
 				if err := withoutList.of(edit(t, by, "s", requestCPU("3"))); err != nil {
@@ -302,7 +309,7 @@ func TestServedClassesFollowTheirListAfterTheyWereRemovedAndInstalledAgain(t *te
 	// As docs/install.md says: the policy first, the list last.
 	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-served-classes")
 	test.Eventually(t, func() error { return tryCreate(t, p.rome, aSlice("s", "silver")) })
-	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-served-classes")
+	deleteParams(t, "proffer-served-classes")
 
 	mustKubectl(t, "apply", "-k", overlay(t, "served-classes"))
 	test.Eventually(t, func() error { return withoutList.of(tryCreate(t, p.rome, aSlice("s", "gold"))) })

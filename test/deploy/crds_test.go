@@ -27,14 +27,23 @@ func installCRD(t *testing.T, file string) {
 		t.Cleanup(func() { deleteCRD(t, u) })
 	}
 	for _, u := range objects {
-		var crd apiextensionsv1.CustomResourceDefinition
-		test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd))
-		for _, v := range crd.Spec.Versions {
-			if v.Served {
-				awaitServed(t, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind})
-			}
+		for _, kind := range servedKinds(t, u) {
+			awaitServed(t, kind)
 		}
 	}
+}
+
+// servedKinds returns the kind of a CRD in each version that it serves.
+func servedKinds(t *testing.T, u *unstructured.Unstructured) (kinds []schema.GroupVersionKind) {
+	t.Helper()
+	var crd apiextensionsv1.CustomResourceDefinition
+	test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd))
+	for _, v := range crd.Spec.Versions {
+		if v.Served {
+			kinds = append(kinds, schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind})
+		}
+	}
+	return kinds
 }
 
 // awaitServed waits until a new client finds the kind by discovery, and lists its objects. The client of
@@ -54,20 +63,26 @@ func awaitServed(t *testing.T, kind schema.GroupVersionKind) {
 
 func deleteCRD(t *testing.T, crd *unstructured.Unstructured) {
 	t.Helper()
-	ctx := context.WithoutCancel(t.Context())
-	if err := cluster.client.Delete(ctx, crd); err != nil {
+	if err := cluster.client.Delete(context.WithoutCancel(t.Context()), crd); err != nil {
 		t.Error(err)
 		return
 	}
+	awaitGone(t, crd.DeepCopy())
+}
+
+// awaitGone waits until an object is gone.
+func awaitGone(t *testing.T, object client.Object) {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
 	test.Eventually(t, func() error {
-		err := cluster.client.Get(ctx, client.ObjectKeyFromObject(crd), crd.DeepCopy())
+		err := cluster.client.Get(ctx, client.ObjectKeyFromObject(object), object)
 		switch {
 		case apierrors.IsNotFound(err):
 			return nil
 		case err != nil:
 			return err
 		default:
-			return fmt.Errorf("%s is still there", crd.GetName())
+			return fmt.Errorf("%s is still there", object.GetName())
 		}
 	})
 }

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
 )
 
@@ -77,7 +78,9 @@ func tryBlocks(t *testing.T, file, kind, namespace string) int {
 			object = regexp.MustCompile(`(?m)^  namespace: .*$`).ReplaceAllString(object, "  namespace: "+namespace)
 		}
 		test.Must(t, os.WriteFile(manifest, []byte(object), 0o600))
-		mustKubectl(t, "apply", "--dry-run=server", "--validate=strict", "-f", manifest)
+		objects, err := controlplane.ReadObjects(manifest)
+		test.Must(t, err)
+		put(t, dryRun(), objects)
 	}
 	return n
 }

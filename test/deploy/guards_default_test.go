@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -45,27 +44,27 @@ func admissionPolicies(t *testing.T) []string {
 	return names
 }
 
-// admissionPoliciesAgain returns a function that applies the admission policies of config/default: kubectl takes
-// seconds for all objects.
-func admissionPoliciesAgain(t *testing.T) func() {
+// deleteAdmissionPolicies deletes these admission policies with their bindings, and returns a function
+// that creates them again as they were.
+func deleteAdmissionPolicies(t *testing.T, names ...string) (again func()) {
 	t.Helper()
-	file := writeObjects(t, t.TempDir(), slices.DeleteFunc(render(t), func(u *unstructured.Unstructured) bool {
-		return u.GroupVersionKind().Group != "admissionregistration.k8s.io"
+	before := stored(t, slices.DeleteFunc(render(t), func(u *unstructured.Unstructured) bool {
+		return u.GroupVersionKind().Group != "admissionregistration.k8s.io" || !slices.Contains(names, u.GetName())
 	}))
-	return func() {
-		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-f", file); err != nil {
-			t.Error(err)
-		}
+	if len(before) != 2*len(names) {
+		t.Fatalf("%d policies and bindings have the names %v", len(before), names)
 	}
+	for _, u := range slices.Backward(before) {
+		test.Must(t, cluster.client.Delete(t.Context(), u))
+	}
+	return func() { put(t, cluster.client, before) }
 }
 
 // withoutGuards deletes the guards of config/default, calls f, and applies them again.
 func withoutGuards(t *testing.T, p *peering, f func()) {
 	t.Helper()
 	defer p.awaitGuards(t)
-	defer admissionPoliciesAgain(t)()
-	mustKubectl(t, append([]string{"delete", "validatingadmissionpolicybinding,validatingadmissionpolicy"},
-		guards(t)...)...)
+	defer deleteAdmissionPolicies(t, guards(t)...)()
 	test.Eventually(t, func() error { return errors.Join(slices.Collect(maps.Values(p.probe(t)))...) })
 	f()
 }

@@ -87,7 +87,7 @@ func TestEachComponentIsAccepted(t *testing.T) {
 			if len(changed) == 0 {
 				t.Fatal("the component changes nothing")
 			}
-			mustKubectl(t, "apply", "--dry-run=server", "-f", writeObjects(t, t.TempDir(), changed))
+			put(t, dryRun(), changed)
 		})
 	}
 }
@@ -109,7 +109,7 @@ func TestOlderKubernetesGetsOnlyWhatItSupports(t *testing.T) {
 	if p := budget.Spec.UnhealthyPodEvictionPolicy; p != nil {
 		t.Errorf("the PodDisruptionBudget has unhealthyPodEvictionPolicy %s", *p)
 	}
-	mustKubectl(t, "apply", "--dry-run=server", "-k", config+"/base")
+	put(t, dryRun(), renderBase(t))
 }
 
 func TestTheDeploymentAllowsARollingUpdateWithoutDowntime(t *testing.T) {

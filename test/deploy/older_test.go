@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
 )
 
@@ -19,6 +20,14 @@ func writeFixed(t *testing.T, name, amounts string) string {
 		"spec: {class: %s, offer: {fixed: {%s}}}\n", name, name, amounts)
 	test.Must(t, os.WriteFile(file, []byte(text), 0o600))
 	return file
+}
+
+// fixed returns the policy of writeFixed.
+func fixed(t *testing.T, name, amounts string) rendered {
+	t.Helper()
+	objects, err := controlplane.ReadObjects(writeFixed(t, name, amounts))
+	test.Must(t, err)
+	return objects
 }
 
 // TestWithoutTheRulesOnPoliciesTheOperatorAppliesThem covers Kubernetes 1.25 to 1.29, and clusters
@@ -35,9 +44,9 @@ func testOperatorAppliesRules(t *testing.T) {
 		{"no-name", `cpu: 1, memory: 1Gi, pods: 10, "a b": 1`},
 	} {
 		t.Run(tc.name+" is rejected by the schema", func(t *testing.T) {
-			out, err := kubectl(t.Context(), "apply", "-f", writeFixed(t, tc.name, tc.amounts))
+			err := putObject(t.Context(), strict(), fixed(t, tc.name, tc.amounts)[0])
 			if err == nil || !strings.Contains(err.Error(), "spec.offer.fixed") {
-				t.Errorf("%s: %v, want spec.offer.fixed rejected\n%s", tc.amounts, err, out)
+				t.Errorf("%s: %v, want spec.offer.fixed rejected", tc.amounts, err)
 			}
 		})
 	}
@@ -61,13 +70,12 @@ func testOperatorAppliesRules(t *testing.T) {
 		{"decimal-exponent", `cpu: 1, memory: 1Gi, pods: 1e2.5`, v1alpha1.AmountNotAQuantity},
 	} {
 		t.Run(tc.name+" is accepted, then reported as Invalid", func(t *testing.T) {
-			mustKubectl(t, "apply", "-f", writeFixed(t, tc.name, tc.amounts))
+			put(t, strict(), fixed(t, tc.name, tc.amounts))
 			remove(t, named(tc.name))
 			awaitInvalid(t, tc.name, tc.advice)
 		})
 	}
-	file := writeFixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`)
-	mustKubectl(t, "apply", "-f", file)
+	put(t, strict(), fixed(t, "as-it-should-be", `cpu: 500m, memory: 1.5Gi, pods: 1e2, nvidia.com/gpu: 1`))
 	remove(t, named("as-it-should-be"))
 	awaitReady(t, "as-it-should-be")
 }

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -25,6 +24,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
 	rr "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/proto/resourcereader/flat"
 	"proffer.dev/proffer/test"
@@ -39,8 +39,9 @@ func TestTheServiceAccountMayDoAllThatTheOperatorDoes(t *testing.T) {
 	o.AwaitReady(t)
 
 	// Liqo is installed after the operator has started.
-	apply(t, "liqo-crds.yaml")
-	mustKubectl(t, "wait", "--for=condition=Established", "--timeout=60s", "-f", "testdata/liqo-crds.yaml")
+	for _, crd := range apply(t, "liqo-crds.yaml") {
+		awaitServed(t, servedKinds(t, crd)[0])
+	}
 	apply(t, "liqo-peers.yaml")
 	node(t)
 	apply(t, "policies.yaml")
@@ -286,15 +287,16 @@ func create(t *testing.T, obj client.Object) {
 }
 
 // apply applies a file of testdata and deletes its objects at the end of the test.
-func apply(t *testing.T, file string) {
+func apply(t *testing.T, file string) rendered {
 	t.Helper()
-	mustKubectl(t, "apply", "-f", "testdata/"+file)
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		if _, err := kubectl(ctx, "delete", "--ignore-not-found", "-f", "testdata/"+file); err != nil {
-			t.Error(err)
-		}
-	})
+	objects, err := controlplane.ReadObjects("testdata/" + file)
+	test.Must(t, err)
+	for _, u := range objects {
+		t.Cleanup(func() { awaitGone(t, u.DeepCopy()) })
+		remove(t, u)
+	}
+	put(t, strict(), objects)
+	return objects
 }
 
 // awaitReady waits until the policy's status is current and Ready is True.

@@ -112,7 +112,15 @@ func writeParams(t *testing.T, name string, entries map[string]string) {
 
 func setPodSecurity(t *testing.T, level string) {
 	t.Helper()
-	mustKubectl(t, "label", "namespace", offloadedNamespace, "--overwrite", "pod-security.kubernetes.io/enforce="+level)
+	labelPodSecurity(t, fmt.Sprintf("%q", level))
+}
+
+// labelPodSecurity sets the label of the namespace to a JSON value. null removes it.
+func labelPodSecurity(t *testing.T, value string) {
+	t.Helper()
+	patch := fmt.Appendf(nil, `{"metadata":{"labels":{"pod-security.kubernetes.io/enforce":%s}}}`, value)
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: offloadedNamespace}}
+	test.Must(t, cluster.client.Patch(t.Context(), namespace, client.RawPatch(types.MergePatchType, patch)))
 }
 
 // send returns the answer to a dry-run create of a ShadowPod that Liqo's kubelet could have sent,
@@ -368,7 +376,7 @@ func TestAConsumersPodsKeepTheirPlace(t *testing.T) {
 		o.list(t, map[string]string{placedUser: "pool=gold"})
 		earlier := o.present(t).Data
 		test.Eventually(t, func() error { return o.send(t, o.free) })
-		mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
+		deleteParams(t, "proffer-placements")
 		test.Eventually(t, func() error { return withoutList.of(o.send(t, o.free)) })
 		o.replaceList(t, earlier)
 		refused := refusal{metav1.StatusReasonInvalid, "this cluster is about to list what your pods need: try again"}
@@ -516,7 +524,7 @@ func TestPodsWaitForThePodSecurityOfTheirNamespace(t *testing.T) {
 			})
 		}
 	}
-	mustKubectl(t, "label", "namespace", offloadedNamespace, "pod-security.kubernetes.io/enforce-")
+	labelPodSecurity(t, "null")
 	test.Eventually(t, func() error { return refused.of(o.send(t, o.free)) })
 }
 
@@ -612,7 +620,7 @@ func TestThePodGuardDoesNotRestrictThisCluster(t *testing.T) {
 		pod := aShadowPod("running")
 		test.Must(t, o.placed.Create(t.Context(), pod))
 		remove(t, pod)
-		mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
+		deleteParams(t, "proffer-placements")
 		for name, by := range map[string]client.Client{"with placement": o.placed, "without": o.free, "an admin": o.admin} {
 			test.Eventually(t, func() error {
 				if err := withoutList.of(o.send(t, by)); err != nil {
@@ -633,7 +641,7 @@ func TestThePodGuardFollowsItsListAfterItWasRemovedAndInstalledAgain(t *testing.
 	// As docs/install.md says: the policy first, the list last.
 	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-slice-pod-guard")
 	test.Eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
-	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
+	deleteParams(t, "proffer-placements")
 
 	mustKubectl(t, "apply", "-k", overlay(t, "slice-pod-guard"))
 	test.Eventually(t, func() error { return withoutList.of(o.send(t, o.placed)) })
@@ -672,7 +680,7 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 	test.Eventually(t, listed)
 
 	empty := func() { o.replaceList(t, nil) }
-	gone := func() { mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements") }
+	gone := func() { deleteParams(t, "proffer-placements") }
 	restart := func(lose func(), without, with func() error) {
 		t.Helper()
 		test.Must(t, running.Stop(gracefulStop))
@@ -751,20 +759,31 @@ func TestTheOperatorOfThePodGuardHasItsRights(t *testing.T) {
 		}
 		return nil
 	})
-	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "proffer-placements")
+	deleteParams(t, "proffer-placements")
 	setPodSecurity(t, "privileged")
 	test.Eventually(t, func() error { return o.send(t, o.free) })
 	setPodSecurity(t, "restricted")
 	test.Eventually(t, func() error { return o.send(t, o.free) })
-	level := mustKubectl(t, "get", "namespace", offloadedNamespace, "-o", `jsonpath={.metadata.labels.pod-security\.kubernetes\.io/enforce}`)
-	if level != "restricted" {
+	if level := podSecurityOf(t, offloadedNamespace); level != "restricted" {
 		t.Errorf("the level is %s, want restricted, as an admin has set it", level)
 	}
 	for _, other := range []string{tenantNamespace, "default"} {
-		labels := mustKubectl(t, "get", "namespace", other, "--ignore-not-found", "-o", "jsonpath={.metadata.labels}")
-		if strings.Contains(labels, "pod-security") {
-			t.Errorf("namespace %s has %s", other, labels)
+		if level := podSecurityOf(t, other); level != "" {
+			t.Errorf("namespace %s has %s", other, level)
 		}
 	}
 	p.requireAllowed(t)
+}
+
+// podSecurityOf returns the labels of a namespace about the security of pods. The namespace may not exist.
+func podSecurityOf(t *testing.T, name string) (level string) {
+	t.Helper()
+	var ns corev1.Namespace
+	test.Must(t, client.IgnoreNotFound(cluster.client.Get(t.Context(), client.ObjectKey{Name: name}, &ns)))
+	for label, value := range ns.Labels {
+		if strings.Contains(label, "pod-security") {
+			level += value
+		}
+	}
+	return level
 }

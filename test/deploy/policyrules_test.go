@@ -45,8 +45,7 @@ func rulesInForce(ctx context.Context) error {
 func withoutPolicyRules(t *testing.T, f func()) {
 	t.Helper()
 	defer test.Eventually(t, func() error { return rulesInForce(context.WithoutCancel(t.Context())) })
-	defer admissionPoliciesAgain(t)()
-	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", policyRules)
+	defer deleteAdmissionPolicies(t, policyRules)()
 	test.Eventually(t, func() error { return cluster.client.Create(t.Context(), brokenPolicy("probe"), client.DryRunAll) })
 	f()
 }

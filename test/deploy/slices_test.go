@@ -167,6 +167,9 @@ func applyComponent(t *testing.T, component string) {
 	applyOverlay(t, overlay(t, component))
 }
 
+// applied are the objects that applyOverlay has applied, by directory, as the API server has them.
+var applied = map[string]rendered{}
+
 // applyOverlay applies an overlay of config/default until the end of the test.
 func applyOverlay(t *testing.T, dir string) {
 	t.Helper()
@@ -189,22 +192,19 @@ func applyOverlay(t *testing.T, dir string) {
 			}
 		}
 	}
-	restore := writeObjects(t, t.TempDir(), originals)
-	t.Cleanup(func() {
-		if len(originals) == 0 {
-			return
-		}
-		if _, err := kubectl(context.WithoutCancel(t.Context()), "apply", "-f", restore); err != nil {
-			t.Error(err)
-		}
-	})
+	before := stored(t, originals)
+	t.Cleanup(func() { put(t, cluster.client, before) })
 	for _, u := range changed {
 		if base[key(u)] == nil {
 			remove(t, u)
 		}
 	}
-	// kubectl takes seconds for all of config/default, because it reads the API's schema again for each object.
-	mustKubectl(t, "apply", "-f", writeObjects(t, t.TempDir(), changed))
+	if applied[dir] == nil {
+		mustKubectl(t, "apply", "-f", writeObjects(t, t.TempDir(), changed))
+		applied[dir] = stored(t, changed)
+		return
+	}
+	put(t, cluster.client, applied[dir])
 }
 
 // clusterScoped reports whether objects of this kind have no namespace.
