@@ -199,7 +199,8 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 		step = &whole
 	}
 	if limit, by := limitOf(step); by != Unbound {
-		if g.share.sheltered() && step.MaxShare > 0 && !s.changedClass() { // The pool may lack nodes: for that, nobody falls to a smaller share.
+		if g.share.sheltered() && step.MaxShare > 0 && !s.changedClass() {
+			// The pool may lack nodes: for that, nobody falls to a smaller share.
 			limit = max(limit, capacity.Sum(l.had, g.granted[l.column]-l.Granted))
 			if whole := g.terms.Unlisted(l.Resource); whole.Max >= 0 {
 				limit = min(limit, whole.Max)

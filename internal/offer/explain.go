@@ -73,7 +73,8 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 		default:
 			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
 			x.plan = e.plans[m.winners[i].policy]
-			x.Now = e.steps(nil, x.plan, x.plan.templateUnder(m.winners[i].override, m.winners[i].variant), h, previousOffer{offer: o})
+			under := x.plan.templateUnder(m.winners[i].override, m.winners[i].variant)
+			x.Now = e.steps(nil, x.plan, under, h, previousOffer{offer: o})
 			if x.plan.answers != nil {
 				if answered, ok := x.plan.answers.For(id); ok {
 					_, own := x.plan.answers.Of[id]

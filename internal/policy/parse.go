@@ -310,7 +310,9 @@ func percent[V ~int32](p *parser, v V, most int32, path *field.Path) int64 {
 }
 
 // percentages returns nil for none.
-func percentages[V ~int32](p *parser, written map[corev1.ResourceName]V, most int32, path *field.Path) map[string]int64 {
+func percentages[V ~int32](
+	p *parser, written map[corev1.ResourceName]V, most int32, path *field.Path,
+) map[string]int64 {
 	if len(written) == 0 {
 		return nil
 	}

@@ -207,7 +207,9 @@ func (a sliceAnswer) patchAlone(u *unstructured.Unstructured, now time.Time) ([]
 	return a.patchBeside(u, conditionsOf(u), true, now)
 }
 
-func (a sliceAnswer) patchBeside(u *unstructured.Unstructured, conditions []any, alone bool, now time.Time) ([]byte, error) {
+func (a sliceAnswer) patchBeside(
+	u *unstructured.Unstructured, conditions []any, alone bool, now time.Time,
+) ([]byte, error) {
 	version := u.GetResourceVersion()
 	if version == "" {
 		return nil, errors.New("writing an answer: the slice has no version")

@@ -68,7 +68,9 @@ func renderedAlike(last *decisions, k int, now *decisions, i int) bool {
 
 // status renders a decision.
 func (m *statusRenderer) status(c *sliceEntry, decided *grant.Answer) sliceAnswer {
-	g := sliceAnswer{class: c.class, verdict: denied, reason: reasonPrefix + decided.Reason(), message: explained(c, decided)}
+	g := sliceAnswer{
+		class: c.class, verdict: denied, reason: reasonPrefix + decided.Reason(), message: explained(c, decided),
+	}
 	if decided.Verdict != grant.Accept {
 		return g
 	}

@@ -144,7 +144,9 @@ func (c *caller) call(
 }
 
 // run makes one call, and hands over the answer, also if the call panics or ends the goroutine.
-func (c *caller) run(l *lane, ask func() (ok bool, why string), remember func(filterAnswer), answered chan<- filterAnswer) {
+func (c *caller) run(
+	l *lane, ask func() (ok bool, why string), remember func(filterAnswer), answered chan<- filterAnswer,
+) {
 	got := filterAnswer{offer.Refused, "left out because " + c.name + " ends its goroutine instead of answering"}
 	o := panicked
 	defer func() {
