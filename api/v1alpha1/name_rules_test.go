@@ -2,6 +2,9 @@ package v1alpha1_test
 
 import (
 	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -61,19 +64,60 @@ func TestTheAPIServerAndTheOperatorAgreeOnNames(t *testing.T) {
 }
 
 func TestTheRulesOnNamesApplyInEveryField(t *testing.T) {
-	for field, spec := range map[string]string{
-		"spec.offer.fixed":              "offer: {fixed: {cpus: 4}}",
-		"spec.offer.reserve":            "offer: {nodes: {}, reserve: {cpus: 4}}",
-		"spec.offer.max":                "offer: {nodes: {}, max: {cpus: 4}}",
-		"spec.offer.percentages":        "offer: {nodes: {}, percentages: {cpus: 4}}",
-		"spec.offer.resources":          "offer: {nodes: {}, resources: [cpus]}",
-		"spec.overrides[1].offer.fixed": fixedOffer + "\noverrides: [{consumers: {clusterIDs: [oslo]}, offer: {max: {cpu: 4}}}, {consumers: {clusterIDs: [rome]}, offer: {fixed: {cpus: 4}}}]",
-		"spec.overrides[0].offer.max":   fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {cpus: 4}}}]",
-		"spec.slices.defaults":          sliced("{defaults: {cpus: 4}}"),
-	} {
+	specs := map[string]string{
+		"spec.offer.fixed":                       "offer: {fixed: {cpus: 4}}",
+		"spec.offer.reserve":                     "offer: {nodes: {}, reserve: {cpus: 4}}",
+		"spec.offer.max":                         "offer: {nodes: {}, max: {cpus: 4}}",
+		"spec.offer.maxPercentages":              "offer: {nodes: {}, maxPercentages: {cpus: 4}}",
+		"spec.offer.percentages":                 "offer: {nodes: {}, percentages: {cpus: 4}}",
+		"spec.offer.resources":                   "offer: {nodes: {}, resources: [cpus]}",
+		"spec.catalog.prices":                    fixedOffer + "\nclass: gold\ncatalog: {prices: {cpus: '4'}, currency: EUR}",
+		"spec.overrides[0].offer.maxPercentages": "offer: {nodes: {}}\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {maxPercentages: {cpus: 4}}}]",
+		"spec.overrides[1].offer.fixed":          fixedOffer + "\noverrides: [{consumers: {clusterIDs: [oslo]}, offer: {max: {cpu: 4}}}, {consumers: {clusterIDs: [rome]}, offer: {fixed: {cpus: 4}}}]",
+		"spec.overrides[0].offer.max":            fixedOffer + "\noverrides: [{consumers: {clusterIDs: [rome]}, offer: {max: {cpus: 4}}}]",
+		"spec.slices.defaults":                   sliced("{defaults: {cpus: 4}}"),
+	}
+	tried := map[string]struct{}{}
+	for field := range specs {
+		tried[regexp.MustCompile(`\[\d]`).ReplaceAllString(field, "")] = struct{}{}
+	}
+	for _, field := range fieldsWithNames(reflect.TypeFor[v1alpha1.ResourcePolicySpec](), "spec") {
+		if _, ok := tried[field]; !ok {
+			t.Errorf("%s has names of resources, and is not tried", field)
+		}
+	}
+	for field, spec := range specs {
 		want := field + `[cpus]: Invalid value: "cpus": ` + v1alpha1.NameProblem("cpus")
 		if diff := cmp.Diff([]string{want}, refusals(t, spec)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", field, diff)
 		}
 	}
+}
+
+// fieldsWithNames returns the fields of a type, and of the types in it, that hold names of resources.
+func fieldsWithNames(of reflect.Type, at string) (fields []string) {
+	switch of.Kind() {
+	case reflect.Pointer:
+		return fieldsWithNames(of.Elem(), at)
+	case reflect.Slice:
+		if of.Elem() == reflect.TypeFor[v1alpha1.ResourceName]() {
+			return []string{at}
+		}
+		return fieldsWithNames(of.Elem(), at)
+	case reflect.Map:
+		if of.Key() == reflect.TypeFor[corev1.ResourceName]() {
+			return []string{at}
+		}
+	case reflect.Struct:
+		for i := range of.NumField() {
+			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+			below := at
+			if name != "" {
+				below += "." + name
+			}
+			fields = append(fields, fieldsWithNames(of.Field(i).Type, below)...)
+		}
+	default:
+	}
+	return fields
 }

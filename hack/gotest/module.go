@@ -76,7 +76,7 @@ func (r *moduleRun) compile(ctx context.Context, p *progress) {
 		return
 	}
 	p.compiles(r)
-	args := []string{"list", "-test", "-deps", "-export", "-f", ""}
+	args := []string{"list", "-e", "-test", "-deps", "-export", "-f", ""}
 	if r.race {
 		args = append(args, "-race")
 	}
@@ -93,6 +93,7 @@ func (r *moduleRun) goCommand(ctx context.Context, args []string) *exec.Cmd {
 	if r.race {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1", "GORACE="+strings.TrimSpace(exitSoon+" "+os.Getenv("GORACE")))
 	}
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, stopTimeout
 	return cmd
 }
 
@@ -137,7 +138,6 @@ func (r *moduleRun) goTest(ctx context.Context, rec *record, p *progress) error 
 	defer func() { _ = events.Close() }() // A copy for people: nothing depends on its last byte.
 	cmd := r.goCommand(ctx, append([]string{r.args[0], "-exec", usage.wrapper}, r.args[1:]...))
 	cmd.Env = append(cmd.Env, usage.env)
-	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, stopTimeout
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
 		return err

@@ -49,6 +49,12 @@ func TestASliceKeepsInTheGraceWhatItsPoolLacks(t *testing.T) {
 			newWorld(gold(evicting, thirds)).node("n", "a", cpu(9)).slice(having("old", "oslo", 1, 8)).slice(asks("gold")),
 			"old cpu=8; late cpu=1",
 		},
+		"nor for a slice on which another policy decides now": {
+			newWorld(gold(evicting, inA), gold(evicting, thirds, func(p *offer.Policy) {
+				p.Name, p.Priority, p.Nodes.Selection = "second", 1, inZone("b")
+			})).node("n", "b", cpu(9)).slice(having("old", "oslo", 1, 8)),
+			"old cpu=8",
+		},
 		"nor is it exceeded meanwhile": {
 			newWorld(gold(evicting, thirds)).node("n", "a", cpu(30)).slice(having("old", "oslo", 1, 4)).slice(func() Slice {
 				s := having("young", "oslo", 2, 4)

@@ -140,7 +140,20 @@ func (s *sliceState) keepGranted() {
 			}
 		}
 		s.grant(l, kept)
+		if kept > 0 && s.exceedsShare(l) {
+			l.floor = max(l.floor, l.Granted) // For a slice that another policy decides on now, too.
+		}
 	}
+}
+
+// exceedsShare reports whether the consumer keeps in the grace more than its share of what the pool has.
+func (s *sliceState) exceedsShare(l *lineState) bool {
+	g := s.group
+	if s.changedClass() || !g.share.sheltered() {
+		return false
+	}
+	step := g.offered[l.column]
+	return step != nil && step.MaxShare > 0 && g.granted[l.column] > step.Max
 }
 
 // countUse counts what the slice's pods use, even if the slice is granted less.
@@ -206,7 +219,8 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 				limit = min(limit, whole.Max)
 			}
 		}
-		if left := max(0, limit-g.granted[l.column]); left <= most {
+		// Of a share that is all that is left, the pool is the reason.
+		if left := max(0, limit-g.granted[l.column]); left < most || left == most && step.MaxShare == 0 {
 			most, limitedBy = left, binding{by: by, left: limit, others: g.granted[l.column] - l.Granted}
 		}
 	}

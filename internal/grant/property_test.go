@@ -65,6 +65,7 @@ func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 		if rapid.IntRange(0, 3).Draw(t, "overridden") == 0 {
 			p.Overrides = []offer.Override{{
 				Consumers: offer.Scope{IDs: map[string]struct{}{anyID.Draw(t, "overridden consumer"): {}}}, Fixed: anyAmounts.Draw(t, "override"),
+				MaxShares: offer.Shares{Percent: rapid.SampledFrom([]int64{0, 20, 100}).Draw(t, "override share")},
 			}}
 		}
 		return p

@@ -369,7 +369,7 @@ func newVerdict(p *policyPlan, o *Offer, steps []Step, hasPods bool) verdict {
 		case s.Source == FromRevocation:
 		case s.Offer > 0:
 			v.missing &^= bit
-		case (s.Source == FromNodes || s.Source == FromExternal) && s.Max != 0:
+		case (s.Source == FromNodes || s.Source == FromExternal) && (s.Max != 0 || s.MaxShare > 0 && s.Pool == 0):
 			v.missing &^= bit
 			v.exhausted |= bit
 		}

@@ -30,6 +30,9 @@ func TestOutcomes(t *testing.T) {
 		{"an amount of 0", []Policy{fixed("p", capacity.Amounts{"cpu": 1, "memory": 0, "pods": 1})}, Incomplete, []string{"memory"}},
 		{"a ceiling of 0", []Policy{ofNodes("p", func(p *Policy) { p.Max = capacity.Amounts{"pods": 0} })}, Incomplete, []string{"pods"}},
 		{"a reserve of the whole pool", []Policy{ofNodes("p", func(p *Policy) { p.Nodes.Reserve = capacity.Amounts{"cpu": 8000} })}, Exhausted, nil},
+		{"a share of nothing", []Policy{ofNodes("p", func(p *Policy) {
+			p.Nodes.Reserve, p.MaxShares.Percent = capacity.Amounts{"cpu": 8000}, 33
+		})}, Exhausted, nil},
 	}
 	for _, tc := range cases {
 		t.Run(tc.name, func(t *testing.T) {

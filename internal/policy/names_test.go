@@ -21,10 +21,14 @@ func misspelling(s *v1alpha1.ResourcePolicySpec) {
 	s.Offer.Reserve = kubetest.Quantities("cpus", "4")
 	s.Offer.Max = kubetest.Quantities("mem", "1Gi")
 	s.Offer.Percentages = v1alpha1.Percentages{"gpu": 50}
+	s.Offer.MaxPercentages = v1alpha1.Shares{"vcpu": 50}
 	s.Offer.Resources = []v1alpha1.ResourceName{"cpu", "memory", "pod"}
 	s.Overrides = []v1alpha1.Override{{
 		Consumers: v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
-		Offer:     v1alpha1.OverrideOffer{Fixed: kubetest.Quantities("cores", "1"), Max: kubetest.Quantities("RAM", "1")},
+		Offer: v1alpha1.OverrideOffer{
+			Fixed: kubetest.Quantities("cores", "1"), Max: kubetest.Quantities("RAM", "1"),
+			MaxPercentages: v1alpha1.Shares{"Storage": 50},
+		},
 	}}
 	s.Slices = &v1alpha1.Slices{Defaults: kubetest.Quantities("disk", "1Gi")}
 }
@@ -32,6 +36,7 @@ func misspelling(s *v1alpha1.ResourcePolicySpec) {
 var misspeltFields = []string{
 	"spec.offer.max[mem]", "spec.offer.resources[2]", "spec.slices.defaults[disk]", "spec.offer.reserve[cpus]",
 	"spec.offer.percentages[gpu]", "spec.overrides[0].offer.fixed[cores]", "spec.overrides[0].offer.max[RAM]",
+	"spec.offer.maxPercentages[vcpu]", "spec.overrides[0].offer.maxPercentages[Storage]",
 }
 
 // readyAt returns a status whose condition Ready is of this generation.

@@ -12,7 +12,7 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// strict returns a client that rejects unknown and repeated fields, as kubectl does.
+// strict returns a client that rejects unknown fields, as kubectl does.
 func strict() client.Client {
 	return client.WithFieldValidation(cluster.client, metav1.FieldValidationStrict)
 }

@@ -20,9 +20,11 @@ type comparison struct {
 	first bool
 }
 
-func compare(before, after *offersAnswer) comparison {
+// compare compares two answers, and of their policies only what is shown.
+func compare(before, after *offersAnswer, shows func(*rest.Policy) bool) comparison {
 	return comparison{
-		at: after.at, policies: policyChanges(before.policies, after.policies), rows: changes(before.rows, after.rows),
+		at: after.at, policies: policyChanges(before.policies, after.policies, shows),
+		rows:  changes(before.rows, after.rows),
 		first: len(before.rows) == 0,
 	}
 }
@@ -35,7 +37,7 @@ func (c *comparison) lines(width int, color bool) []string {
 		if len(c.rows) == 0 {
 			change += "; no amount changes"
 		}
-		lines = append(lines, at+"  "+change)
+		lines = append(lines, at+"  "+output.OneLine(change))
 	}
 	if len(lines) == 0 {
 		lines = []string{at}
@@ -51,8 +53,8 @@ func (c *comparison) lines(width int, color bool) []string {
 }
 
 // policyChanges returns a line for each policy that was created, edited or deleted, or whose
-// condition Ready has another reason. An operator that reports no generations reports no edits.
-func policyChanges(before, after []rest.Policy) []string {
+// condition Ready has another reason, if it is shown before or after that: one that is invalid has no class.
+func policyChanges(before, after []rest.Policy, shows func(*rest.Policy) bool) []string {
 	was := make(map[string]*rest.Policy, len(before))
 	for i := range before {
 		was[before[i].Name] = &before[i]
@@ -62,18 +64,23 @@ func policyChanges(before, after []rest.Policy) []string {
 		now, edited := &after[i], ""
 		old, there := was[now.Name]
 		delete(was, now.Name)
+		if !shows(now) && !(there && shows(old)) {
+			continue
+		}
 		if !there {
 			old = &rest.Policy{}
-		} else if old.Generation != now.Generation {
-			edited = " edited"
+		} else if old.Generation != now.Generation && old.Generation > 0 && now.Generation > 0 {
+			edited = " edited" // An earlier operator reports no generation.
 		}
 		if reason, changed := change(old.Reason, now.Reason); changed || edited != "" {
 			lines = append(lines, "policy "+now.Name+edited+": "+reason)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(was)) {
-		reason, _ := change(was[name].Reason, "")
-		lines = append(lines, "policy "+name+": "+reason)
+		if shows(was[name]) {
+			reason, _ := change(was[name].Reason, "")
+			lines = append(lines, "policy "+name+": "+reason)
+		}
 	}
 	return lines
 }

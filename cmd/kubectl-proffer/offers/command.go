@@ -5,6 +5,7 @@ package offers
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -133,11 +134,15 @@ func (o *offersOptions) readAll(
 	if err != nil {
 		return offersAnswer{}, err
 	}
+	policies := slices.Clone(all.Policies)
 	if o.oneClass {
 		keepClass(all, o.class)
 	}
-	return offersAnswer{value: all, at: all.Time.Local(), rows: rowsOf(all), policies: all.Policies}, nil
+	return offersAnswer{value: all, at: all.Time.Local(), rows: rowsOf(all), policies: policies}, nil
 }
+
+// shows reports whether changes of the policy are shown.
+func (o *offersOptions) shows(p *rest.Policy) bool { return !o.oneClass || p.Class == o.class }
 
 // keepClass keeps what is of one class, and the consumers that are offered something in it.
 func keepClass(all *rest.Offers, class string) {

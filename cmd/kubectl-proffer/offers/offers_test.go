@@ -47,10 +47,10 @@ func TestChangesShowOldAndNewWithTheirReasonsAndWithoutTheHeader(t *testing.T) {
 	after.Consumers = after.Consumers[1:]
 	after.Consumers = append(after.Consumers, rest.Consumer{ClusterID: "turin", Offers: after.Anyone})
 	after.Anyone = nil
-	after.Policies[0].Generation++
+	before.Policies[0].Generation, after.Policies[0].Generation = 1, 2
 	for _, width := range []int{80, 160} {
 		t.Run(strconv.Itoa(width), func(t *testing.T) {
-			c := compare(answerOf(&before), answerOf(&after))
+			c := compare(answerOf(&before), answerOf(&after), new(offersOptions).shows)
 			lines := c.lines(width, false)
 			operatortest.Golden(t, fmt.Sprintf("changes-%d.txt", width), lines)
 			operatortest.Fits(t, width, lines)
@@ -72,9 +72,30 @@ func TestPoliciesThatChangeAreListed(t *testing.T) {
 		"a wrong edit":        {[]rest.Policy{before[0], policy("b", 3, "Invalid"), before[2]}, []string{"policy b edited: Offering -> Invalid"}},
 		"an effect on it":     {[]rest.Policy{before[0], before[1], policy("c", 1, "Shadowed")}, []string{"policy c: Offering -> Shadowed"}},
 		"a new one":           {append(slices.Clone(before), policy("d", 1, "DryRun")), []string{"policy d: - -> DryRun"}},
+		"an earlier operator": {[]rest.Policy{policy("a", 0, "Offering"), before[1], before[2]}, nil},
 		"those that are gone": {before[1:2], []string{"policy a: Offering -> -", "policy c: Offering -> -"}},
 	} {
-		if diff := cmp.Diff(tc.want, policyChanges(before, tc.after)); diff != "" {
+		if diff := cmp.Diff(tc.want, policyChanges(before, tc.after, new(offersOptions).shows)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+func TestChangesOfPoliciesOfOtherClassesAreNotListed(t *testing.T) {
+	gold := rest.Policy{Name: "gold", Generation: 1, Class: "gold", Reason: "Offering"}
+	invalid := rest.Policy{Name: "gold", Generation: 2, Reason: "Invalid"} // It has no class.
+	silver := rest.Policy{Name: "silver", Generation: 1, Class: "silver", Reason: "Offering"}
+	ofGold := &offersOptions{oneClass: true, class: "gold"}
+	for name, tc := range map[string]struct {
+		before, after []rest.Policy
+		want          []string
+	}{
+		"a wrong edit":         {[]rest.Policy{gold}, []rest.Policy{invalid}, []string{"policy gold edited: Offering -> Invalid"}},
+		"its correction":       {[]rest.Policy{invalid}, []rest.Policy{gold}, []string{"policy gold edited: Invalid -> Offering"}},
+		"one of another class": {[]rest.Policy{gold}, []rest.Policy{gold, silver}, nil},
+		"that is gone":         {[]rest.Policy{gold, silver}, []rest.Policy{gold}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, policyChanges(tc.before, tc.after, ofGold.shows)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -83,7 +104,7 @@ func TestPoliciesThatChangeAreListed(t *testing.T) {
 func TestAnAnswerThatIsTheSameChangesNothing(t *testing.T) {
 	before, after := operatortest.Offers(), operatortest.Offers()
 	after.Revision++
-	if got := compare(answerOf(&before), answerOf(&after)); got.rows != nil || got.policies != nil {
+	if got := compare(answerOf(&before), answerOf(&after), new(offersOptions).shows); got.rows != nil || got.policies != nil {
 		t.Errorf("got %v", got)
 	}
 }

@@ -35,7 +35,7 @@ type offersAnswer struct {
 	// at is the start of the evaluation, in local time.
 	at   time.Time
 	rows []row
-	// policies are absent if only one consumer was asked for.
+	// policies are of all classes, and absent if only one consumer was asked for.
 	policies []rest.Policy
 	// unknown is set if only one consumer was asked for, and the operator does not know it.
 	unknown bool
@@ -118,7 +118,7 @@ func (o *offersOptions) follow(ctx context.Context, now offersAnswer) error {
 
 // printChanges prints what differs between two answers, if anything.
 func (o *offersOptions) printChanges(before, after *offersAnswer) error {
-	c := compare(before, after)
+	c := compare(before, after, o.shows)
 	if len(c.rows)+len(c.policies) == 0 {
 		return nil
 	}
