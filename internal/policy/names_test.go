@@ -34,9 +34,9 @@ func misspelling(s *v1alpha1.ResourcePolicySpec) {
 }
 
 var misspeltFields = []string{
-	"spec.offer.max[mem]", "spec.offer.resources[2]", "spec.slices.defaults[disk]", "spec.offer.reserve[cpus]",
-	"spec.offer.percentages[gpu]", "spec.overrides[0].offer.fixed[cores]", "spec.overrides[0].offer.max[RAM]",
-	"spec.offer.maxPercentages[vcpu]", "spec.overrides[0].offer.maxPercentages[Storage]",
+	"spec.offer.max[mem]", "spec.offer.maxPercentages[vcpu]", "spec.offer.resources[2]", "spec.slices.defaults[disk]",
+	"spec.offer.reserve[cpus]", "spec.offer.percentages[gpu]", "spec.overrides[0].offer.maxPercentages[Storage]",
+	"spec.overrides[0].offer.fixed[cores]", "spec.overrides[0].offer.max[RAM]",
 }
 
 // readyAt returns a status whose condition Ready is of this generation.
