@@ -109,13 +109,13 @@ func fieldsWithNames(of reflect.Type, at string) (fields []string) {
 			return []string{at}
 		}
 	case reflect.Struct:
-		for i := range of.NumField() {
-			name, _, _ := strings.Cut(of.Field(i).Tag.Get("json"), ",")
+		for field := range of.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			below := at
 			if name != "" {
 				below += "." + name
 			}
-			fields = append(fields, fieldsWithNames(of.Field(i).Type, below)...)
+			fields = append(fields, fieldsWithNames(field.Type, below)...)
 		}
 	default:
 	}

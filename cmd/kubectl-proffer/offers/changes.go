@@ -64,7 +64,7 @@ func policyChanges(before, after []rest.Policy, shows func(*rest.Policy) bool) [
 		now, edited := &after[i], ""
 		old, there := was[now.Name]
 		delete(was, now.Name)
-		if !shows(now) && !(there && shows(old)) {
+		if !shows(now) && (!there || !shows(old)) {
 			continue
 		}
 		if !there {
