@@ -187,8 +187,9 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 		return 0, binding{by: Withdrawn}
 	}
 	step := g.offered[l.column]
-	if step == nil && g.share.sheltered() {
-		step = g.terms.Unlisted(l.Resource)
+	if g.share.sheltered() && (step == nil || step.Source == offer.FromNodes) {
+		// Nodes may be missing, and with them a resource, what others give, or a part of a consumer's share.
+		step = g.terms.WithoutNodes(l.Resource)
 	}
 	switch {
 	case s.filtered():
@@ -206,19 +207,7 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 		most = headroom(g.share, l.column, s.reclaim())
 		limitedBy = binding{by: ByPool, left: capacity.Sum(l.Granted, most)}
 	}
-	if g.share.sheltered() && step.Gives > 0 { // What others give may be missing.
-		whole := *step
-		whole.Gives = 0
-		step = &whole
-	}
 	if limit, by := limitOf(step); by != Unbound {
-		if g.share.sheltered() && step.MaxShare > 0 && !s.changedClass() {
-			// The pool may lack nodes: for that, nobody falls to a smaller share.
-			limit = max(limit, capacity.Sum(l.had, g.granted[l.column]-l.Granted))
-			if whole := g.terms.Unlisted(l.Resource); whole.Max >= 0 {
-				limit = min(limit, whole.Max)
-			}
-		}
 		// Of a share that is all that is left, the pool is the reason.
 		if left := max(0, limit-g.granted[l.column]); left < most || left == most && step.MaxShare == 0 {
 			most, limitedBy = left, binding{by: by, left: limit, others: g.granted[l.column] - l.Granted}

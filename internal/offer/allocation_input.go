@@ -107,9 +107,9 @@ type ConsumerTerms struct {
 	Steps []Step
 }
 
-// Unlisted returns the step of a resource that no node of the policy lists at the moment, nil if the policy does
-// not offer it.
-func (t *ConsumerTerms) Unlisted(resource string) *Step {
+// WithoutNodes returns the step of a resource of nodes as the policy limits it, whatever the nodes have at the
+// moment, nil if the policy does not offer it.
+func (t *ConsumerTerms) WithoutNodes(resource string) *Step {
 	if !t.Policy.Admits(resource) {
 		return nil
 	}
