@@ -164,8 +164,8 @@ func isUp(n *capacity.Node) bool {
 }
 
 // ofReadiness reports whether the taint comes and goes with a node's components: the node controller sets it on nodes
-// that are not Ready, and removes it some time after they are Ready again; the taint of the network is set while an agent
-// of the network restarts.
+// that are not Ready, and removes it some time after they are Ready again; the taint of the network is set while an
+// agent of the network restarts.
 func ofReadiness(t capacity.Taint) bool {
 	switch t.Key {
 	case corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable, corev1.TaintNodeNetworkUnavailable:
