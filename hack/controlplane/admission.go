@@ -54,7 +54,7 @@ func (c *Cluster) changePolicyRules(
 		}
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startTimeout, true,
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, StartTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			last = api.Create(ctx, brokenPolicy(), client.DryRunAll)
 			refused := last != nil && strings.Contains(last.Error(), policyRulesName)

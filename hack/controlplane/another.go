@@ -59,7 +59,7 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
 		return nil, err
 	}
 	var last error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, startTimeout, true,
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, StartTimeout, true,
 		func(ctx context.Context) (bool, error) {
 			last = client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
 			return last == nil, nil

@@ -22,9 +22,9 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// startTimeout is the timeout of each program. A start takes 3 s on an idle machine, and much
-// longer on one that compiles at the same time.
-const startTimeout = 2 * time.Minute
+// StartTimeout is the timeout of each program, and of the API server until it serves CRDs that were installed: envtest
+// waits for 10 s. A start takes 3 s on an idle machine, and much longer on one that compiles at the same time.
+const StartTimeout = 2 * time.Minute
 
 // Options configure a Cluster.
 type Options struct {
@@ -189,8 +189,9 @@ func newEnvironment(assets, work string, opts Options) *envtest.Environment {
 		UseExistingCluster:       &never,
 		CRDDirectoryPaths:        opts.CRDDirs,
 		ErrorIfCRDPathMissing:    true,
-		ControlPlaneStartTimeout: startTimeout,
-		ControlPlaneStopTimeout:  startTimeout,
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: StartTimeout},
+		ControlPlaneStartTimeout: StartTimeout,
+		ControlPlaneStopTimeout:  StartTimeout,
 	}
 }
 

@@ -165,6 +165,7 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 		fmt.Fprintf(progress, "installing the CRD %s\n", name)
 		options := envtest.CRDInstallOptions{
 			Paths: []string{filepath.Join(c.root, "config/crd/bases", crds[name].file)}, ErrorIfPathMissing: true,
+			MaxTime: controlplane.StartTimeout,
 		}
 		undo.add(func() error { // the context of the demo has ended by then
 			ctx, cancel := context.WithTimeout(context.Background(), atEnd)

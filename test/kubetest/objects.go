@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/nodestest"
 )
@@ -143,7 +144,7 @@ func Install(t testing.TB, file string) (remove func()) {
 
 func install(t testing.TB, file string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true}
+	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true, MaxTime: controlplane.StartTimeout}
 	test.Must(t, envtest.ReadCRDFiles(&options))
 	for _, crd := range options.CRDs {
 		test.Eventually(t, func() string { return stillInstalled(t, crd.Name) })

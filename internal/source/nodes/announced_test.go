@@ -181,6 +181,7 @@ func TestAShadowPodCountsWhileItHasNoPod(t *testing.T) {
 	}
 	crds := envtest.CRDInstallOptions{
 		Paths: []string{controlplane.LiqoCRD(t, "offloading.liqo.io_shadowpods.yaml")}, ErrorIfPathMissing: true,
+		MaxTime: controlplane.StartTimeout,
 	}
 	installed, err := envtest.InstallCRDs(cluster.Config, crds)
 	test.Must(t, err)
