@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -9,7 +8,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 )
 
-const checkAccess = "rights"
+const checkAccess Check = "rights"
 
 // review asks whether a ServiceAccount has the right.
 func review(r manifests.Right, namespace, account string) *authorizationv1.SubjectAccessReview {
@@ -49,12 +48,8 @@ func findAccess(account string, asked int, denied known[[]manifests.Right]) Find
 	case denied.err != nil:
 		return denied.skip(checkAccess, "create subjectaccessreviews.authorization.k8s.io")
 	case len(lacking) > 0:
-		return Finding{
-			checkAccess, Wrong, fmt.Sprintf("The ServiceAccount %s may not %s.", account, manifests.List(lacking)),
-			"Apply the roles and bindings in config/rbac of this version.",
-		}
+		return checkAccess.wrong("The ServiceAccount %s may not %s.", account, manifests.List(lacking)).
+			do("Apply the roles and bindings in config/rbac of this version.")
 	}
-	return Finding{
-		checkAccess, OK, fmt.Sprintf("The ServiceAccount %s has all %d rights of this version.", account, asked), "",
-	}
+	return checkAccess.ok("The ServiceAccount %s has all %d rights of this version.", account, asked)
 }

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	checkCRDs   = "crds"
-	installHelp = "Apply the manifests of this version: see docs/install.md."
+	checkCRDs   Check = "crds"
+	installHelp       = "Apply the manifests of this version: see docs/install.md."
 )
 
 // ownCRDs returns the CRDs that this version of the tool was built with, including the CRDs of these
@@ -54,7 +54,7 @@ func findCRDs(
 		got := found[want.Name]
 		switch {
 		case got.missing():
-			findings = append(findings, Finding{checkCRDs, Wrong, "The CRD " + want.Name + " is not installed.", installHelp})
+			findings = append(findings, checkCRDs.wrong("The CRD %s is not installed.", want.Name).do(installHelp))
 		case got.err != nil:
 			return append(findings, got.skip(checkCRDs, "get customresourcedefinitions.apiextensions.k8s.io"))
 		default:
@@ -62,8 +62,7 @@ func findCRDs(
 		}
 	}
 	if len(findings) == 0 {
-		text := fmt.Sprintf("All %d CRDs are installed, with the schemas of this version.", len(own))
-		findings = append(findings, Finding{checkCRDs, OK, text, ""})
+		return []Finding{checkCRDs.ok("All %d CRDs are installed, with the schemas of this version.", len(own))}
 	}
 	return findings
 }
@@ -71,26 +70,20 @@ func findCRDs(
 func compareCRD(want, got *apiextensionsv1.CustomResourceDefinition) []Finding {
 	for _, c := range got.Status.Conditions {
 		if c.Type == apiextensionsv1.Established && c.Status != apiextensionsv1.ConditionTrue {
-			return []Finding{{
-				checkCRDs, Wrong, fmt.Sprintf("The API server does not serve %s: %s.", got.Name, c.Message), installHelp,
-			}}
+			return []Finding{checkCRDs.wrong("The API server does not serve %s: %s.", got.Name, c.Message).do(installHelp)}
 		}
 	}
 	wanted, served := versionOf(want), versionOf(got)
 	if served == nil || !served.Served {
-		return []Finding{{
-			checkCRDs, Wrong, fmt.Sprintf("The CRD %s does not serve %s.", got.Name, v1alpha1.GroupVersion.Version),
-			installHelp,
-		}}
+		return []Finding{checkCRDs.wrong("The CRD %s does not serve %s.", got.Name, v1alpha1.GroupVersion.Version).
+			do(installHelp)}
 	}
 	at, differ := firstDifference(wanted.Schema.OpenAPIV3Schema, served.Schema)
 	if !differ {
 		return nil
 	}
-	return []Finding{{
-		checkCRDs, Warning, fmt.Sprintf("The schema of %s is of another version: it differs in %s.", got.Name, at),
-		"Use this tool and the manifests of one version: see docs/install.md.",
-	}}
+	return []Finding{checkCRDs.warning("The schema of %s is of another version: it differs in %s.", got.Name, at).
+		do("Use this tool and the manifests of one version: see docs/install.md.")}
 }
 
 func versionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {

@@ -18,11 +18,11 @@ func TestTheDocsShowTheTableAndListEachCheck(t *testing.T) {
 	if block := "```console\n$ kubectl proffer check\n" + string(table) + "```\n"; !strings.Contains(page, block) {
 		t.Errorf("the page lacks this block:\n%s", block)
 	}
-	for _, check := range []string{
+	for _, check := range []Check{
 		checkCRDs, checkAccess, checkReplicas, checkLeader, checkNews, checkProxy, checkAddress, checkLiqo, checkLiqoAddress, checkLiqoSettings, checkGuards, checkPolicies, checkClasses,
 		checkGrants, checkOrchestrations, checkKubelets,
 	} {
-		if !strings.Contains(page, "\n| `"+check+"` | ") {
+		if !strings.Contains(page, "\n| `"+string(check)+"` | ") {
 			t.Errorf("the page has no row for %s", check)
 		}
 	}

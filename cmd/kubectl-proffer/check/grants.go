@@ -18,7 +18,7 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-const checkGrants = "grants"
+const checkGrants Check = "grants"
 
 // noticedShare is the part of a grant, as 1/noticedShare, from which on finished pods are reported.
 const noticedShare = 10
@@ -57,23 +57,18 @@ func findGrants(
 			held = append(held, fmt.Sprintf("%s of %s has %s", u.slice, u.consumer, finished))
 		}
 	}
-	findings := []Finding{{
-		checkGrants, OK,
-		fmt.Sprintf("The pods of each ResourceSlice (%d) request no more than it was granted.", len(uses)), "",
-	}}
+	findings := []Finding{
+		checkGrants.ok("The pods of each ResourceSlice (%d) request no more than it was granted.", len(uses)),
+	}
 	if len(exceeded) > 0 {
-		findings = []Finding{{
-			checkGrants, Warning,
-			"Pods request more than their ResourceSlice was granted: " + kube.First(exceeded) + ".",
-			"See Pods that Liqo's Quota does not see in docs/slices.md. A grant that was lowered is another cause.",
-		}}
+		findings[0] = checkGrants.warning(
+			"Pods request more than their ResourceSlice was granted: %s.", kube.First(exceeded)).
+			do("See Pods that Liqo's Quota does not see in docs/slices.md. A grant that was lowered is another cause.")
 	}
 	if len(held) > 0 {
-		findings = append(findings, Finding{
-			checkGrants, Warning,
-			"Finished pods take up Liqo's Quota, which counts pods until they are deleted: " + kube.First(held) + ".",
-			"Ask the consumer to delete its finished pods, and to set ttlSecondsAfterFinished in its Jobs.",
-		})
+		findings = append(findings, checkGrants.warning(
+			"Finished pods take up Liqo's Quota, which counts pods until they are deleted: %s.", kube.First(held)).
+			do("Ask the consumer to delete its finished pods, and to set ttlSecondsAfterFinished in its Jobs."))
 	}
 	return findings
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"io/fs"
 	"slices"
 	"strings"
@@ -12,7 +11,7 @@ import (
 	"proffer.dev/proffer/config"
 )
 
-const checkGuards = "guards"
+const checkGuards Check = "guards"
 
 // guard is an admission policy of the manifests.
 type guard struct {
@@ -82,11 +81,9 @@ func findGuards(
 	const group = ".admissionregistration.k8s.io"
 	switch {
 	case policies.missing() || bindings.missing():
-		return Finding{
-			checkGuards, Warning, "This API server has no ValidatingAdmissionPolicies: " +
-				"kubectl apply does not check amounts, and nothing guards slices of Liqo v1.",
-			"Upgrade to Kubernetes 1.30 or newer. docs/slices.md says what is guaranteed without guards.",
-		}
+		return checkGuards.warning("This API server has no ValidatingAdmissionPolicies: " +
+			"kubectl apply does not check amounts, and nothing guards slices of Liqo v1.").
+			do("Upgrade to Kubernetes 1.30 or newer. docs/slices.md says what is guaranteed without guards.")
 	case policies.err != nil:
 		return policies.skip(checkGuards, "list validatingadmissionpolicies"+group)
 	case bindings.err != nil:
@@ -111,10 +108,8 @@ func findGuards(
 		problems = append(problems, "Without a binding that denies: "+strings.Join(unbound, ", ")+".")
 	}
 	if len(problems) > 0 {
-		return Finding{
-			checkGuards, Warning, strings.Join(problems, " "),
-			"Apply " + strings.Join(slices.Compact(dirs), " and ") + ": see docs/install.md.",
-		}
+		return checkGuards.warning("%s", strings.Join(problems, " ")).
+			do("Apply " + strings.Join(slices.Compact(dirs), " and ") + ": see docs/install.md.")
 	}
-	return Finding{checkGuards, OK, fmt.Sprintf("All admission policies (%d) are installed and bound.", len(own)), ""}
+	return checkGuards.ok("All admission policies (%d) are installed and bound.", len(own))
 }

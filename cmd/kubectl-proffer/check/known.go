@@ -2,7 +2,6 @@ package check
 
 import (
 	"errors"
-	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -30,12 +29,10 @@ func (k known[T]) missing() bool { return errors.Is(k.err, errNone) }
 
 // skip returns the finding of a check whose input could not be read. The right is the one a role must
 // allow, such as "list pods".
-func (k known[T]) skip(check, right string) Finding {
+func (k known[T]) skip(check Check, right string) Finding {
 	if apierrors.IsForbidden(k.err) {
-		return Finding{
-			check, Skipped, "You may not " + right + ".",
-			"Ask for this right, or let a cluster admin run the check.",
-		}
+		return check.skipped("You may not %s.", right).
+			do("Ask for this right, or let a cluster admin run the check.")
 	}
-	return Finding{check, Skipped, fmt.Sprintf("Cannot %s: %v", right, k.err), ""}
+	return check.skipped("Cannot %s: %v", right, k.err)
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	checkKubelets = "virtual-kubelets"
+	checkKubelets Check = "virtual-kubelets"
 
 	// apiServerFlag is the flag by which virtual kubelets add the variables of an API server to pods.
 	apiServerFlag = "--enable-apiserver-support"
@@ -32,14 +32,12 @@ func findKubelets(f flags, all known[[]appsv1.Deployment]) []Finding {
 		}
 	}
 	if len(adding) == 0 {
-		return []Finding{{checkKubelets, OK, "They send on the pods of consumers.", ""}}
+		return []Finding{checkKubelets.ok("They send on the pods of consumers.")}
 	}
-	return []Finding{{
-		checkKubelets, Warning, "Pods of consumers stay Pending: " +
-			"the variables of an API server are added a second time by " + kube.First(adding) + ".",
-		"Set virtualKubelet.extra.args of Liqo to " + apiServerFlag + "=false, " +
-			"and create the ResourceSlices of these again: see docs/broker.md.",
-	}}
+	return []Finding{checkKubelets.warning("Pods of consumers stay Pending: "+
+		"the variables of an API server are added a second time by %s.", kube.First(adding)).
+		do("Set virtualKubelet.extra.args of Liqo to " + apiServerFlag + "=false, " +
+			"and create the ResourceSlices of these again: see docs/broker.md.")}
 }
 
 // addsVariables reports whether the last of the flags says so, like pflag.

@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	checkLiqo         = "liqo"
-	checkLiqoAddress  = "liqo-address"
-	checkLiqoSettings = "liqo-settings"
+	checkLiqo         Check = "liqo"
+	checkLiqoAddress  Check = "liqo-address"
+	checkLiqoSettings Check = "liqo-settings"
 
 	// liqoDeployment is the name of Liqo's controller-manager in its Helm chart.
 	liqoDeployment = "liqo-controller-manager"
@@ -60,22 +60,17 @@ func findLiqo(apis known[liqoAPIs]) Finding {
 	}
 	switch {
 	case len(found) > 0:
-		return Finding{checkLiqo, OK, "Installed: " + strings.Join(found, " and ") + ".", ""}
+		return checkLiqo.ok("Installed: %s.", strings.Join(found, " and "))
 	case len(apis.value) > 0:
 		served := apis.value[:min(len(apis.value), maxListed)]
 		absent := slices.DeleteFunc(slices.Clone(resourcesOfV1), func(one string) bool {
 			return slices.Contains(apis.value, one)
 		})
-		return Finding{
-			checkLiqo, Warning,
-			fmt.Sprintf("Liqo serves %s, but not %s.", strings.Join(served, ", "), strings.Join(absent, ", ")),
-			"Install one of the versions of Liqo in docs/install.md.",
-		}
+		return checkLiqo.warning("Liqo serves %s, but not %s.", strings.Join(served, ", "), strings.Join(absent, ", ")).
+			do("Install one of the versions of Liqo in docs/install.md.")
 	}
-	return Finding{
-		checkLiqo, Warning, "Liqo is not installed: no consumer can read the offers.",
-		"Install Liqo on this cluster, the provider.",
-	}
+	return checkLiqo.warning("Liqo is not installed: no consumer can read the offers.").
+		do("Install Liqo on this cluster, the provider.")
 }
 
 // address is an address at which Liqo can read offers of one form.
@@ -162,21 +157,18 @@ func findLiqoAddress(
 ) Finding {
 	switch {
 	case apis.err == nil && !apis.value.v0():
-		return Finding{checkLiqoAddress, OK, "Not needed: there is no Liqo v0.6 to v0.10.", ""}
+		return checkLiqoAddress.ok("Not needed: there is no Liqo v0.6 to v0.10.")
 	case liqo.missing():
-		return Finding{
-			checkLiqoAddress, Skipped,
-			fmt.Sprintf("There is no Deployment %s in namespace %s.", liqoDeployment, namespace),
-			"Name the namespace of Liqo with --liqo-namespace.",
-		}
+		return checkLiqoAddress.skipped("There is no Deployment %s in namespace %s.", liqoDeployment, namespace).
+			do("Name the namespace of Liqo with --liqo-namespace.")
 	case liqo.err != nil:
 		return liqo.skip(checkLiqoAddress, "get deployments.apps in "+namespace)
 	case len(at) == 0 && !managerOf(liqo.value).afterV0():
-		return Finding{checkLiqoAddress, Skipped, "The operator has no address that Liqo could use.", ""}
+		return checkLiqoAddress.skipped("The operator has no address that Liqo could use.")
 	}
 	m := managerOf(liqo.value)
 	if m.afterV0() {
-		return Finding{checkLiqoAddress, OK, fmt.Sprintf("Not needed: %s reads from no address.", m.container.Image), ""}
+		return checkLiqoAddress.ok("Not needed: %s reads from no address.", m.container.Image)
 	}
 	return findReader(m, service.value, at, tls)
 }
@@ -196,32 +188,22 @@ func findReader(m liqoManager, service *corev1.Service, at []address, tls bool) 
 	used := addressAt(configured, m.namespace, service, at)
 	switch {
 	case !given || configured == "":
-		return Finding{
-			checkLiqoAddress, Warning, "Liqo reads no offers of Proffer: it has no --resource-plugin-address.", set,
-		}
+		return checkLiqoAddress.warning("Liqo reads no offers of Proffer: it has no --resource-plugin-address.").do(set)
 	case used == nil:
-		return Finding{checkLiqoAddress, Warning, fmt.Sprintf("Liqo reads from %s, not from Proffer.", configured), set}
+		return checkLiqoAddress.warning("Liqo reads from %s, not from Proffer.", configured).do(set)
 	case tls:
-		return Finding{
-			checkLiqoAddress, Wrong, "The operator requires TLS, and Liqo connects without it.",
-			"Remove the component tls, or put a proxy with a client certificate in front of Liqo.",
-		}
+		return checkLiqoAddress.wrong("The operator requires TLS, and Liqo connects without it.").
+			do("Remove the component tls, or put a proxy with a client certificate in front of Liqo.")
 	case !versioned:
-		return Finding{
-			checkLiqoAddress, Warning,
-			fmt.Sprintf("Liqo reads %s from %s. Its image %s names no version of v0, so the form is not checked.",
-				used.form, used, m.container.Image),
-			fmt.Sprintf("%s is for %s.", used.form, versionsOf(used.form)),
-		}
+		return checkLiqoAddress.warning("Liqo reads %s from %s. "+
+			"Its image %s names no version of v0, so the form is not checked.", used.form, used, m.container.Image).
+			do(fmt.Sprintf("%s is for %s.", used.form, versionsOf(used.form)))
 	case used.form != form:
-		return Finding{
-			checkLiqoAddress, Wrong,
-			fmt.Sprintf("Liqo %s reads %s from %s, and understands only %s: its amounts are wrong.",
-				version, used.form, used, form),
-			formHelp(form, right, set),
-		}
+		return checkLiqoAddress.wrong("Liqo %s reads %s from %s, and understands only %s: its amounts are wrong.",
+			version, used.form, used, form).
+			do(formHelp(form, right, set))
 	}
-	return Finding{checkLiqoAddress, OK, fmt.Sprintf("Liqo %s reads %s from %s.", version, used.form, used), ""}
+	return checkLiqoAddress.ok("Liqo %s reads %s from %s.", version, used.form, used)
 }
 
 // formHelp says how to get offers in a form.
@@ -279,22 +261,17 @@ func findLiqoSettings(apis known[liqoAPIs], liqo known[*appsv1.Deployment], clas
 	}
 	var findings []Finding
 	if threshold, set := m.argument("offer-update-threshold-percentage"); set && threshold != "" && threshold != "0" {
-		findings = append(findings, Finding{
-			checkLiqoSettings, Warning,
-			fmt.Sprintf("Liqo holds back changes of up to %s%%, on top of updateThresholdPercent of the policies.", threshold),
-			"Set controllerManager.config.offerUpdateThresholdPercentage of Liqo to 0.",
-		})
+		findings = append(findings, checkLiqoSettings.warning(
+			"Liqo holds back changes of up to %s%%, on top of updateThresholdPercent of the policies.", threshold).
+			do("Set controllerManager.config.offerUpdateThresholdPercentage of Liqo to 0."))
 	}
 	if enforced, set := m.argument("enable-resource-enforcement"); set && enforced != "false" && classes > 1 {
-		findings = append(findings, Finding{
-			checkLiqoSettings, Wrong,
-			fmt.Sprintf("Liqo enforces resources, and policies offer %d classes: "+
-				"Liqo v0.9 and v0.10 deny every offloaded pod.", classes),
-			"Set controllerManager.config.enableResourceEnforcement of Liqo to false, or use one class.",
-		})
+		findings = append(findings, checkLiqoSettings.wrong(
+			"Liqo enforces resources, and policies offer %d classes: Liqo v0.9 and v0.10 deny every offloaded pod.", classes).
+			do("Set controllerManager.config.enableResourceEnforcement of Liqo to false, or use one class."))
 	}
 	if len(findings) == 0 {
-		return []Finding{{checkLiqoSettings, OK, "Liqo's threshold and enforcement fit the policies.", ""}}
+		return []Finding{checkLiqoSettings.ok("Liqo's threshold and enforcement fit the policies.")}
 	}
 	return findings
 }
@@ -306,12 +283,10 @@ func findLimitsEnforcement(m liqoManager, classes int) []Finding {
 	case classes == 0:
 		return nil
 	case !given, strings.EqualFold(enforcement, "None"): // None is Liqo's default.
-		return []Finding{{
-			checkLiqoSettings, Warning,
-			"Liqo admits pods without requests, which its Quotas do not count: defaultLimitsEnforcement is None.",
-			"Set controllerManager.config.defaultLimitsEnforcement of Liqo to Soft. " +
-				"Each container of a consumer must then request cpu and memory.",
-		}}
+		return []Finding{checkLiqoSettings.warning(
+			"Liqo admits pods without requests, which its Quotas do not count: defaultLimitsEnforcement is None.").
+			do("Set controllerManager.config.defaultLimitsEnforcement of Liqo to Soft. " +
+				"Each container of a consumer must then request cpu and memory.")}
 	}
-	return []Finding{{checkLiqoSettings, OK, "Liqo refuses pods without requests for cpu and memory.", ""}}
+	return []Finding{checkLiqoSettings.ok("Liqo refuses pods without requests for cpu and memory.")}
 }

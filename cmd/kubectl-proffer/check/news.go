@@ -8,7 +8,7 @@ import (
 	"proffer.dev/proffer/internal/kube/watchage"
 )
 
-const checkNews = "news"
+const checkNews Check = "news"
 
 // probe is the answer of one replica to /readyz, through the API server.
 type probe struct {
@@ -23,11 +23,11 @@ type probe struct {
 func findNews(namespace string, f flags, pods known[[]string], probes []probe) Finding {
 	switch {
 	case portOf(f.probes) == 0:
-		return Finding{checkNews, Skipped, "The operator serves no /readyz: --health-probe-bind-address is off.", ""}
+		return checkNews.skipped("The operator serves no /readyz: --health-probe-bind-address is off.")
 	case pods.err != nil:
 		return pods.skip(checkNews, "list pods in "+namespace)
 	case len(pods.value) == 0:
-		return Finding{checkNews, Skipped, "No replica runs.", ""}
+		return checkNews.skipped("No replica runs.")
 	}
 	var failing []string
 	for _, p := range probes {
@@ -37,28 +37,20 @@ func findNews(namespace string, f flags, pods known[[]string], probes []probe) F
 		case len(failed) > 0:
 			failing = append(failing, fmt.Sprintf("%s fails %s", p.pod, strings.Join(failed, " and ")))
 		case p.status == http.StatusForbidden:
-			return Finding{
-				checkNews, Skipped,
-				fmt.Sprintf("You may not get pods/proxy in %s, so the replicas were not asked for the age of their news.",
-					namespace),
-				"Ask for this right, or look at the metric proffer_watch_oldest_news_seconds.",
-			}
+			return checkNews.skipped(
+				"You may not get pods/proxy in %s, so the replicas were not asked for the age of their news.", namespace).
+				do("Ask for this right, or look at the metric proffer_watch_oldest_news_seconds.")
 		default:
-			return Finding{
-				checkNews, Skipped, fmt.Sprintf("The API server does not reach /readyz of %s: %v.", p.pod, p.err),
-				"Look at the metric proffer_watch_oldest_news_seconds.",
-			}
+			return checkNews.skipped("The API server does not reach /readyz of %s: %v.", p.pod, p.err).
+				do("Look at the metric proffer_watch_oldest_news_seconds.")
 		}
 	}
 	if len(failing) > 0 {
-		return Finding{
-			checkNews, Wrong, "Not ready: " + strings.Join(failing, "; ") + ".",
-			"See The numbers look old in docs/troubleshooting.md.",
-		}
+		return checkNews.wrong("Not ready: %s.", strings.Join(failing, "; ")).
+			do("See The numbers look old in docs/troubleshooting.md.")
 	}
-	text := fmt.Sprintf("Each of %d replicas is ready, and has heard from all its watches within %v.",
+	return checkNews.ok("Each of %d replicas is ready, and has heard from all its watches within %v.",
 		len(probes), watchage.StaleAfter)
-	return Finding{checkNews, OK, text, ""}
 }
 
 // failedChecks returns the names of the checks of healthz that failed, from its verbose output.

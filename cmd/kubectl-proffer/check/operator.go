@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	checkReplicas = "replicas"
-	checkLeader   = "leader"
+	checkReplicas Check = "replicas"
+	checkLeader   Check = "leader"
 
 	// deploymentName is the name of the Deployment and of its container in config/manager.
 	deploymentName = "proffer"
@@ -108,20 +108,16 @@ func portOf(address string) int {
 func findReplicas(namespace string, deployment known[*appsv1.Deployment]) Finding {
 	switch {
 	case deployment.missing():
-		return Finding{
-			checkReplicas, Wrong, fmt.Sprintf("There is no Deployment %s in namespace %s.", deploymentName, namespace),
-			"Install Proffer, or name its namespace with --operator-namespace.",
-		}
+		return checkReplicas.wrong("There is no Deployment %s in namespace %s.", deploymentName, namespace).
+			do("Install Proffer, or name its namespace with --operator-namespace.")
 	case deployment.err != nil:
 		return deployment.skip(checkReplicas, "get deployments.apps in "+namespace)
 	}
 	d := deployment.value
 	f, err := flagsOf(d)
 	if err != nil {
-		return Finding{
-			checkReplicas, Wrong, fmt.Sprintf("The operator does not start with its arguments: %v.", err),
-			"Correct the arguments of Deployment " + deploymentName + ".",
-		}
+		return checkReplicas.wrong("The operator does not start with its arguments: %v.", err).
+			do("Correct the arguments of Deployment " + deploymentName + ".")
 	}
 	return findAvailable(namespace, d, f.leaderElect)
 }
@@ -135,66 +131,49 @@ func findAvailable(namespace string, d *appsv1.Deployment, leaderElect bool) Fin
 	pods := fmt.Sprintf("Look at kubectl -n %s get pods.", namespace)
 	switch c := containerOf(&d.Spec.Template.Spec); {
 	case c != nil && c.Image == unsetImage:
-		return Finding{
-			checkReplicas, Wrong, "The Deployment names no image.", "Set the image: see Install in docs/install.md.",
-		}
+		return checkReplicas.wrong("The Deployment names no image.").
+			do("Set the image: see Install in docs/install.md.")
 	case wanted == 0:
-		return Finding{
-			checkReplicas, Wrong, "The Deployment is scaled to 0 replicas.",
-			fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", namespace, deploymentName),
-		}
+		return checkReplicas.wrong("The Deployment is scaled to 0 replicas.").
+			do(fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", namespace, deploymentName))
 	case wanted > 1 && !leaderElect:
-		return Finding{
-			checkReplicas, Wrong, fmt.Sprintf("%d replicas run without --leader-elect: all of them write.", wanted),
-			"Add --leader-elect to the arguments, or run one replica.",
-		}
+		return checkReplicas.wrong("%d replicas run without --leader-elect: all of them write.", wanted).
+			do("Add --leader-elect to the arguments, or run one replica.")
 	case ready == 0:
-		return Finding{checkReplicas, Wrong, fmt.Sprintf("None of %d replicas is available.", wanted), pods}
+		return checkReplicas.wrong("None of %d replicas is available.", wanted).do(pods)
 	case ready < wanted:
-		return Finding{checkReplicas, Warning, fmt.Sprintf("%d of %d replicas are available.", ready, wanted), pods}
+		return checkReplicas.warning("%d of %d replicas are available.", ready, wanted).do(pods)
 	case updated < wanted || d.Status.ObservedGeneration < d.Generation:
-		return Finding{
-			checkReplicas, Warning,
-			fmt.Sprintf("A rollout is in progress: %d of %d replicas are updated.", updated, wanted),
-			fmt.Sprintf("kubectl -n %s rollout status deployment/%s", namespace, deploymentName),
-		}
+		return checkReplicas.warning("A rollout is in progress: %d of %d replicas are updated.", updated, wanted).
+			do(fmt.Sprintf("kubectl -n %s rollout status deployment/%s", namespace, deploymentName))
 	}
 	image := containerOf(&d.Spec.Template.Spec).Image
-	return Finding{
-		checkReplicas, OK, fmt.Sprintf("%d of %d replicas are available, with image %s.", ready, wanted, image), "",
-	}
+	return checkReplicas.ok("%d of %d replicas are available, with image %s.", ready, wanted, image)
 }
 
 // findLeader reports whether a replica holds the Lease.
 func findLeader(f flags, lease known[*coordinationv1.Lease], now time.Time) Finding {
-	const do = "The leader writes statuses, answers and Grants. Look at the logs of the operator."
+	const logs = "The leader writes statuses, answers and Grants. Look at the logs of the operator."
 	switch {
 	case !f.leaderElect:
-		return Finding{checkLeader, OK, "The only replica writes: --leader-elect is off.", ""}
+		return checkLeader.ok("The only replica writes: --leader-elect is off.")
 	case lease.missing():
-		return Finding{
-			checkLeader, Wrong,
-			fmt.Sprintf("No replica leads: there is no Lease %s in namespace %s.",
-				operator.LeaderElectionID, f.leaseNamespace),
-			do,
-		}
+		return checkLeader.wrong("No replica leads: there is no Lease %s in namespace %s.",
+			operator.LeaderElectionID, f.leaseNamespace).do(logs)
 	case lease.err != nil:
 		return lease.skip(checkLeader, "get leases.coordination.k8s.io in "+f.leaseNamespace)
 	}
 	spec := lease.value.Spec
 	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil {
-		return Finding{checkLeader, Wrong, "No replica leads: the Lease has no holder.", do}
+		return checkLeader.wrong("No replica leads: the Lease has no holder.").do(logs)
 	}
 	valid := clockSkew
 	if spec.LeaseDurationSeconds != nil {
 		valid += time.Duration(*spec.LeaseDurationSeconds) * time.Second
 	}
 	if age := now.Sub(spec.RenewTime.Time); age > valid {
-		return Finding{
-			checkLeader, Wrong,
-			fmt.Sprintf("No replica leads: %s renewed the Lease %s ago.", *spec.HolderIdentity, age.Round(time.Second)),
-			do,
-		}
+		return checkLeader.wrong("No replica leads: %s renewed the Lease %s ago.",
+			*spec.HolderIdentity, age.Round(time.Second)).do(logs)
 	}
-	return Finding{checkLeader, OK, *spec.HolderIdentity + " leads.", ""}
+	return checkLeader.ok("%s leads.", *spec.HolderIdentity)
 }

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,7 +10,7 @@ import (
 	"proffer.dev/proffer/internal/kube"
 )
 
-const checkOrchestrations = "orchestrations"
+const checkOrchestrations Check = "orchestrations"
 
 // findOrchestrations reports each Orchestration that is not as its author wants it, and the
 // NamespaceOffloadings that the operator has written for one that does not exist. The flags are the
@@ -33,11 +32,9 @@ func findOrchestrations(
 	}
 	var findings []Finding
 	if !f.orchestrate && len(all.value) > 0 {
-		findings = append(findings, Finding{
-			checkOrchestrations, Warning,
-			fmt.Sprintf("The operator runs without --orchestrate, so the Orchestrations (%d) have no effect.", len(all.value)),
-			"Add the component orchestrator, or delete them: see docs/broker.md.",
-		})
+		findings = append(findings, checkOrchestrations.warning(
+			"The operator runs without --orchestrate, so the Orchestrations (%d) have no effect.", len(all.value)).
+			do("Add the component orchestrator, or delete them: see docs/broker.md."))
 	}
 	for i := range all.value {
 		o := &all.value[i]
@@ -47,22 +44,18 @@ func findOrchestrations(
 		}
 	}
 	if stray := strays(all.value, offloadings.value); len(stray) > 0 {
-		findings = append(findings, Finding{
-			checkOrchestrations, Warning,
-			"NamespaceOffloadings of Orchestrations that do not exist send pods on, in " + kube.First(stray) + ".",
-			"The operator deletes them after drainMinutes. If none runs, see Remove the component in docs/broker.md.",
-		})
+		findings = append(findings, checkOrchestrations.warning(
+			"NamespaceOffloadings of Orchestrations that do not exist send pods on, in %s.", kube.First(stray)).
+			do("The operator deletes them after drainMinutes. If none runs, see Remove the component in docs/broker.md."))
 	}
 	switch {
 	case len(findings) > 0:
 		return findings
 	case len(all.value) == 0:
-		return []Finding{{
-			checkOrchestrations, Warning, "There is no Orchestration, so no pods are sent on.",
-			"Write one: see docs/broker.md.",
-		}}
+		return []Finding{checkOrchestrations.warning("There is no Orchestration, so no pods are sent on.").
+			do("Write one: see docs/broker.md.")}
 	default:
-		return []Finding{{checkOrchestrations, OK, fmt.Sprintf("All Orchestrations (%d) are Ready.", len(all.value)), ""}}
+		return []Finding{checkOrchestrations.ok("All Orchestrations (%d) are Ready.", len(all.value))}
 	}
 }
 

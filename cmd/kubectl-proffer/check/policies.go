@@ -1,7 +1,6 @@
 package check
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,8 +13,8 @@ import (
 )
 
 const (
-	checkPolicies = "policies"
-	checkClasses  = "classes"
+	checkPolicies Check = "policies"
+	checkClasses  Check = "classes"
 	// maxProblem bounds the characters of the operator's messages that a finding shows.
 	maxProblem = 300
 )
@@ -24,14 +23,12 @@ const (
 func findPolicies(policies known[[]v1alpha1.ResourcePolicy]) []Finding {
 	switch {
 	case policies.missing():
-		return []Finding{{checkPolicies, Skipped, "Without their CRD there are no ResourcePolicies.", ""}}
+		return []Finding{checkPolicies.skipped("Without their CRD there are no ResourcePolicies.")}
 	case policies.err != nil:
 		return []Finding{policies.skip(checkPolicies, "list resourcepolicies.proffer.dev")}
 	case len(policies.value) == 0:
-		return []Finding{{
-			checkPolicies, Warning, "There is no ResourcePolicy, so nothing is offered.",
-			"Write one: see docs/resourcepolicy.md.",
-		}}
+		return []Finding{checkPolicies.warning("There is no ResourcePolicy, so nothing is offered.").
+			do("Write one: see docs/resourcepolicy.md.")}
 	}
 	var findings []Finding
 	for i := range policies.value {
@@ -40,7 +37,7 @@ func findPolicies(policies known[[]v1alpha1.ResourcePolicy]) []Finding {
 		}
 	}
 	if len(findings) == 0 {
-		return []Finding{{checkPolicies, OK, fmt.Sprintf("All ResourcePolicies (%d) are Ready.", len(policies.value)), ""}}
+		return []Finding{checkPolicies.ok("All ResourcePolicies (%d) are Ready.", len(policies.value))}
 	}
 	return findings
 }
@@ -48,28 +45,25 @@ func findPolicies(policies known[[]v1alpha1.ResourcePolicy]) []Finding {
 func findPolicy(p *v1alpha1.ResourcePolicy) Finding {
 	if _, _, problems := policy.Parse(p); len(problems) > 0 {
 		why := kube.Shorten(problems.ToAggregate().Error(), maxProblem)
-		return Finding{
-			checkPolicies, Wrong, fmt.Sprintf("%s is invalid and decides nothing: %s", p.Name, why),
-			"kubectl edit resourcepolicy " + p.Name,
-		}
+		return checkPolicies.wrong("%s is invalid and decides nothing: %s", p.Name, why).
+			do("kubectl edit resourcepolicy " + p.Name)
 	}
 	return findReady(checkPolicies, &p.ObjectMeta, p.Status.Conditions,
 		"See Ready and its reasons in docs/resourcepolicy.md.")
 }
 
 // findReady reports whether an object is Ready as it is now, and which docs explain the reason if it is not.
-func findReady(check string, o *metav1.ObjectMeta, conditions []metav1.Condition, docs string) Finding {
+func findReady(check Check, o *metav1.ObjectMeta, conditions []metav1.Condition, docs string) Finding {
 	ready := meta.FindStatusCondition(conditions, v1alpha1.ConditionReady)
 	switch {
 	case ready == nil || ready.ObservedGeneration < o.Generation:
-		return Finding{
-			check, Warning, o.Name + " was not evaluated since it was edited.", "Look at the checks replicas and leader.",
-		}
+		return check.warning("%s was not evaluated since it was edited.", o.Name).
+			do("Look at the checks replicas and leader.")
 	case ready.Status != metav1.ConditionTrue:
 		problem := kube.Shorten(ready.Message, maxProblem)
-		return Finding{check, Warning, fmt.Sprintf("%s is not Ready, %s: %s", o.Name, ready.Reason, problem), docs}
+		return check.warning("%s is not Ready, %s: %s", o.Name, ready.Reason, problem).do(docs)
 	}
-	return Finding{Check: check, Status: OK}
+	return check.ok("")
 }
 
 // classesOf returns the classes that valid policies in force offer, the empty one included,
@@ -99,15 +93,13 @@ func findClasses(apis known[liqoAPIs], policies known[[]v1alpha1.ResourcePolicy]
 		}
 	}
 	if len(named) > 0 {
-		return []Finding{{checkClasses, OK, "ResourceSlices are answered in " + strings.Join(named, ", ") + ".", ""}}
+		return []Finding{checkClasses.ok("ResourceSlices are answered in %s.", strings.Join(named, ", "))}
 	}
 	if apis.value.v0() {
 		return nil
 	}
-	return []Finding{{
-		checkClasses, Warning, "No policy in force has a class, so no ResourceSlice is answered.",
-		"Set spec.class of a policy, and request this class: see docs/slices.md.",
-	}}
+	return []Finding{checkClasses.warning("No policy in force has a class, so no ResourceSlice is answered.").
+		do("Set spec.class of a policy, and request this class: see docs/slices.md.")}
 }
 
 // findPlacement reports policies that enforce placement without the component that does it. The flags
@@ -125,9 +117,7 @@ func findPlacement(f flags, policies known[[]v1alpha1.ResourcePolicy]) []Finding
 	if len(names) == 0 {
 		return nil
 	}
-	return []Finding{{
-		checkPolicies, Warning,
-		"slices.enforcePlacement has no effect without the component slice-pod-guard: " + kube.First(names) + ".",
-		"Add the component: see Pods in their place in docs/slices.md.",
-	}}
+	return []Finding{checkPolicies.warning(
+		"slices.enforcePlacement has no effect without the component slice-pod-guard: %s.", kube.First(names)).
+		do("Add the component: see Pods in their place in docs/slices.md.")}
 }

@@ -1,6 +1,11 @@
 package check
 
-import "proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+import (
+	"fmt"
+	"slices"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
 
 // Status is the result of one check. A later one outweighs the earlier ones.
 type Status string
@@ -19,17 +24,42 @@ const (
 // exitStatus is the exit status of the process for the weightiest finding.
 var exitStatus = map[Status]int{OK: 0, Skipped: 1, Warning: 1, Wrong: 2}
 
+// Check is the name of a check.
+type Check string
+
+func (c Check) ok(format string, args ...any) Finding { return c.finding(OK, format, args...) }
+
+func (c Check) skipped(format string, args ...any) Finding {
+	return c.finding(Skipped, format, args...)
+}
+
+func (c Check) warning(format string, args ...any) Finding {
+	return c.finding(Warning, format, args...)
+}
+
+func (c Check) wrong(format string, args ...any) Finding { return c.finding(Wrong, format, args...) }
+
+func (c Check) finding(s Status, format string, args ...any) Finding {
+	return Finding{Check: c, Status: s, Message: fmt.Sprintf(format, args...)}
+}
+
 // Finding is the result of one check. A check has one finding, or one for each object that is not as it
 // should be.
 type Finding struct {
-	// Check is the name of the check.
-	Check string `json:"check"`
+	// Check is the check.
+	Check Check `json:"check"`
 	// Status is ok, skipped, warning or wrong.
 	Status Status `json:"status"`
 	// Message describes the finding.
 	Message string `json:"message"`
 	// Do names the remedy. It is absent if nothing is to be done.
 	Do string `json:"do,omitempty"`
+}
+
+// do returns the finding with its remedy.
+func (f Finding) do(remedy string) Finding {
+	f.Do = remedy
+	return f
 }
 
 // Report is all that was found: the JSON of kubectl proffer check -o json.
@@ -50,20 +80,13 @@ func newReport(findings []Finding) Report {
 	return r
 }
 
-func weight(s Status) int {
-	for i, of := range []Status{OK, Skipped, Warning, Wrong} {
-		if s == of {
-			return i
-		}
-	}
-	return 0
-}
+func weight(s Status) int { return slices.Index([]Status{OK, Skipped, Warning, Wrong}, s) }
 
 // table has a row for each finding, with what to do on the next line.
 func (r Report) table() *output.Table {
 	t := &output.Table{Header: []string{"CHECK", "STATUS", "FINDING"}, Text: true}
 	for _, f := range r.Findings {
-		row := output.Row{Cells: []string{f.Check, string(f.Status), f.Message}}
+		row := output.Row{Cells: []string{string(f.Check), string(f.Status), f.Message}}
 		if f.Do != "" {
 			row.Cells[2] += "\n-> " + f.Do
 		}

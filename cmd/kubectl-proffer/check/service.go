@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	checkAddress = "address"
+	checkAddress Check = "address"
 	// serviceName is the name of the Service for Liqo in config/manager.
 	serviceName = "proffer"
 )
@@ -23,11 +23,9 @@ func findAddress(
 ) (Finding, []address) {
 	switch {
 	case deployment.err != nil:
-		return Finding{checkAddress, Skipped, "Without the Deployment, its ports are not known.", ""}, nil
+		return checkAddress.skipped("Without the Deployment, its ports are not known."), nil
 	case service.missing():
-		return Finding{
-			checkAddress, Wrong, fmt.Sprintf("There is no Service %s in namespace %s.", serviceName, namespace), installHelp,
-		}, nil
+		return checkAddress.wrong("There is no Service %s in namespace %s.", serviceName, namespace).do(installHelp), nil
 	case service.err != nil:
 		return service.skip(checkAddress, "get services in "+namespace), nil
 	}
@@ -35,11 +33,8 @@ func findAddress(
 	labels := d.Spec.Template.Labels
 	for key, value := range s.Spec.Selector {
 		if labels[key] != value {
-			return Finding{
-				checkAddress, Wrong,
-				fmt.Sprintf("The Service %s selects %s=%s, which the operator's pods do not have.", s.Name, key, value),
-				installHelp,
-			}, nil
+			return checkAddress.wrong("The Service %s selects %s=%s, which the operator's pods do not have.",
+				s.Name, key, value).do(installHelp), nil
 		}
 	}
 	var at []address
@@ -47,18 +42,15 @@ func findAddress(
 	for form, listens := range listening(f) {
 		port := servicePort(s, &d.Spec.Template.Spec, portOf(listens))
 		if port == 0 {
-			return Finding{
-				checkAddress, Wrong,
-				fmt.Sprintf("No port of Service %s leads to %s, where the operator serves %s.", s.Name, listens, form),
-				"Add the port to the Service, or remove the address from the operator's arguments.",
-			}, nil
+			return checkAddress.wrong("No port of Service %s leads to %s, where the operator serves %s.", s.Name, listens, form).
+				do("Add the port to the Service, or remove the address from the operator's arguments."), nil
 		}
 		at = append(at, address{s.Name + "." + s.Namespace + ".svc", port, form})
 	}
 	for _, a := range at {
 		texts = append(texts, fmt.Sprintf("%s serves %s, for %s", a, a.form, versionsOf(a.form)))
 	}
-	return Finding{checkAddress, OK, strings.Join(texts, "; ") + ".", ""}, at
+	return checkAddress.ok("%s.", strings.Join(texts, "; ")), at
 }
 
 // listening yields each form with the address where it is served.

@@ -110,12 +110,10 @@ func (t trial) refused(says func(part string) bool) verdict {
 func (t trial) problem(v verdict) Finding {
 	name := t.guard.name
 	if v == waits {
-		return Finding{
-			checkGuards, Warning, name + " refuses every request: the operator has not written its list.",
-			"The leader writes it: look at the checks rights and leader, and at the logs of the operator.",
-		}
+		return checkGuards.warning("%s refuses every request: the operator has not written its list.", name).
+			do("The leader writes it: look at the checks rights and leader, and at the logs of the operator.")
 	}
-	return Finding{checkGuards, Wrong, name + " does not hold: " + t.harm + ".", t.guard.installAgain()}
+	return checkGuards.wrong("%s does not hold: %s.", name, t.harm).do(t.guard.installAgain())
 }
 
 // installAgain tells how to install the guard again.
@@ -147,10 +145,9 @@ func findTrials(trials []trial) []Finding {
 		}
 	}
 	for _, g := range slices.SortedFunc(maps.Keys(old), func(a, b guard) int { return cmp.Compare(a.name, b.name) }) {
-		problems = append(problems, Finding{
-			checkGuards, Wrong, g.name + " does not judge by its list as it is, tried with " + kube.First(old[g]) + ".",
-			"Look at spec.paramRef of its binding. If it names the list of the operator, " + g.installAgain(),
-		})
+		problems = append(problems, checkGuards.wrong(
+			"%s does not judge by its list as it is, tried with %s.", g.name, kube.First(old[g])).
+			do("Look at spec.paramRef of its binding. If it names the list of the operator, "+g.installAgain()))
 	}
 	for _, why := range slices.SortedFunc(maps.Keys(skipped), func(a, b Finding) int {
 		return cmp.Compare(a.Message, b.Message)
@@ -189,5 +186,5 @@ func summaryOf(counts map[verdict]int, missing map[string][]string) []Finding {
 	if len(texts) == 0 {
 		return nil
 	}
-	return []Finding{{checkGuards, OK, strings.Join(texts, " "), ""}}
+	return []Finding{checkGuards.ok("%s", strings.Join(texts, " "))}
 }
