@@ -20,19 +20,13 @@ func review(r manifests.Right, namespace, account string) *authorizationv1.Subje
 }
 
 // neededRights returns what the manifests of this version allow an operator in the namespace, with
-// these flags. The lists for admission policies, the catalog and the orchestrator have roles of their
-// own.
+// these flags.
 func neededRights(namespace string, f flags) ([]manifests.Right, error) {
-	files := []string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}
-	if f.servedClasses != "" {
-		files = append(files, "components/served-classes/role.yaml")
+	files, err := manifests.Files("role.yaml", f.components()...)
+	if err != nil {
+		return nil, err
 	}
-	if f.placements != "" {
-		files = append(files, "components/slice-pod-guard/role.yaml")
-	}
-	for _, component := range f.components() {
-		files = append(files, "components/"+component+"/role.yaml")
-	}
+	files = slices.Concat([]string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}, files)
 	all, err := manifests.Rights(namespace, files...)
 	seen := map[manifests.Right]bool{} // Some rights are in several roles.
 	return slices.DeleteFunc(all, func(r manifests.Right) bool {

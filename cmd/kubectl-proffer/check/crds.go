@@ -2,7 +2,6 @@ package check
 
 import (
 	"fmt"
-	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/config"
 )
 
@@ -20,18 +20,19 @@ const (
 	installHelp       = "Apply the manifests of this version: see docs/install.md."
 )
 
-// ownCRDs returns the CRDs that this version of the tool was built with, including the CRDs of these
-// components.
+// ownCRDs returns the CRDs that this version of the tool was built with, including the CRDs of
+// components in these directories of config.
 func ownCRDs(components ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	files, err := fs.Glob(config.Files, "crd/bases/*.yaml")
+	bases, err := manifests.Files("*.yaml", "crd/bases")
 	if err != nil {
 		return nil, err
 	}
-	for _, component := range components {
-		files = append(files, path.Join("components", component, "crd.yaml"))
+	others, err := manifests.Files("crd.yaml", components...)
+	if err != nil {
+		return nil, err
 	}
 	var all []*apiextensionsv1.CustomResourceDefinition
-	for _, file := range files {
+	for _, file := range append(bases, others...) {
 		text, err := config.Files.ReadFile(file)
 		if err != nil {
 			return nil, err

@@ -1,14 +1,13 @@
 package check
 
 import (
-	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
-	"proffer.dev/proffer/config"
 )
 
 const checkGuards Check = "guards"
@@ -39,33 +38,19 @@ func guardsFor(apis known[liqoAPIs], own []guard) []guard {
 
 // ownGuards returns the admission policies of this version, for an operator with these flags.
 func ownGuards(f flags) ([]guard, error) {
-	dirs := []string{"guards", "admission"}
-	if f.servedClasses != "" {
-		dirs = append(dirs, "components/served-classes")
-	}
-	if f.placements != "" {
-		dirs = append(dirs, "components/slice-pod-guard")
-	}
-	if f.orchestrate {
-		dirs = append(dirs, "components/provider-guard")
+	files, err := manifests.Files("*.yaml", slices.Concat([]string{"guards", "admission"}, f.components())...)
+	if err != nil {
+		return nil, err
 	}
 	var all []guard
-	for _, dir := range dirs {
-		files, err := fs.Glob(config.Files, dir+"/*.yaml")
+	for _, file := range files {
+		objects, err := manifests.Read(file)
 		if err != nil {
 			return nil, err
 		}
-		for _, file := range files {
-			objects, err := manifests.Read(file)
-			if err != nil {
-				return nil, err
-			}
-			for _, o := range objects {
-				if o["kind"] == "ValidatingAdmissionPolicy" {
-					metadata, _ := o["metadata"].(map[string]any)
-					name, _ := metadata["name"].(string)
-					all = append(all, guard{name, dir})
-				}
+		for _, o := range objects {
+			if o.GetKind() == "ValidatingAdmissionPolicy" {
+				all = append(all, guard{o.GetName(), path.Dir(file)})
 			}
 		}
 	}

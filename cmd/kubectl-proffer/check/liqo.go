@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"net"
 	"regexp"
 	"slices"
 	"strconv"
@@ -219,28 +220,19 @@ func formHelp(form resourcereader.Form, right address, set string) string {
 
 // addressAt returns the address that Liqo's setting names, nil for none.
 func addressAt(configured, liqoNamespace string, service *corev1.Service, at []address) *address {
-	host, text, found := cutLast(configured, ":")
-	port, err := strconv.ParseInt(text, 10, 32)
-	if !found || err != nil || service == nil {
+	host, _, err := net.SplitHostPort(configured)
+	if err != nil || service == nil {
 		return nil
 	}
 	full := service.Name + "." + service.Namespace
 	same := host == full || host == full+".svc" || strings.HasPrefix(host, full+".svc.") ||
 		host == service.Name && liqoNamespace == service.Namespace || host != "" && host == service.Spec.ClusterIP
 	for i := range at {
-		if same && at[i].port == int32(port) {
+		if same && int(at[i].port) == portOf(configured) {
 			return &at[i]
 		}
 	}
 	return nil
-}
-
-func cutLast(text, separator string) (before, after string, found bool) {
-	i := strings.LastIndex(text, separator)
-	if i < 0 {
-		return text, "", false
-	}
-	return text[:i], text[i+len(separator):], true
 }
 
 // findLiqoSettings reports the settings of Liqo that Proffer needs otherwise. Classes is the number

@@ -39,15 +39,23 @@ type flags struct {
 	publishOffers, orchestrate    bool
 }
 
-// components returns the components of the flags that have a CRD and a role.
-func (f *flags) components() (names []string) {
-	if f.publishOffers {
-		names = append(names, "catalog")
+// components returns the directories in config of the components that go with the flags.
+func (f *flags) components() (dirs []string) {
+	for _, component := range []struct {
+		used bool
+		name string
+	}{
+		{f.servedClasses != "", "served-classes"},
+		{f.placements != "", "slice-pod-guard"},
+		{f.orchestrate, "provider-guard"},
+		{f.publishOffers, "catalog"},
+		{f.orchestrate, "orchestrator"},
+	} {
+		if component.used {
+			dirs = append(dirs, "components/"+component.name)
+		}
 	}
-	if f.orchestrate {
-		names = append(names, "orchestrator")
-	}
-	return names
+	return dirs
 }
 
 // flagsOf reads the arguments of the operator's container as the operator does. Other flags are

@@ -65,7 +65,7 @@ func TestEachTrialExpectsTheMessageOfOneValidation(t *testing.T) {
 			test.Must(t, err)
 			for _, o := range objects {
 				var policy admissionregistrationv1.ValidatingAdmissionPolicy
-				test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o, &policy))
+				test.Must(t, runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &policy))
 				if policy.Kind != "ValidatingAdmissionPolicy" || policy.Name != g.name {
 					continue
 				}

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -9,7 +8,8 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 )
 
 // maxFile bounds the part of a file that is read, in bytes. A Deployment is at most 1.5 MiB.
@@ -31,19 +31,14 @@ func readDeployment(from io.Reader, name string) (*appsv1.Deployment, error) {
 		found = append(found, d)
 		return nil
 	}
-	decoder := yaml.NewYAMLOrJSONDecoder(io.LimitReader(from, maxFile), 4096)
-	for {
-		u := &unstructured.Unstructured{}
-		err := decoder.Decode(&u.Object)
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return nil, err
-		}
+	objects, err := manifests.Decode(io.LimitReader(from, maxFile))
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range objects {
 		if u.IsList() {
 			err = u.EachListItem(func(o runtime.Object) error { return visit(o.(*unstructured.Unstructured)) })
-		} else if len(u.Object) > 0 {
+		} else {
 			err = visit(u)
 		}
 		if err != nil {

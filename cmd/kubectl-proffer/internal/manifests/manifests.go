@@ -8,11 +8,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"strings"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
@@ -73,7 +75,7 @@ func Rights(namespace string, files ...string) ([]Right, error) {
 		}
 		for _, o := range objects {
 			var in string
-			switch o["kind"] {
+			switch o.GetKind() {
 			case "ClusterRole":
 			case "Role":
 				in = namespace
@@ -81,7 +83,7 @@ func Rights(namespace string, files ...string) ([]Right, error) {
 				continue
 			}
 			role := &rbacv1.ClusterRole{} // A Role has the same rules.
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o, role); err != nil {
+			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
 				return nil, fmt.Errorf("reading %s: %w", file, err)
 			}
 			for _, rule := range role.Rules {
@@ -111,23 +113,45 @@ func ofRule(rule rbacv1.PolicyRule, namespace string) []Right {
 	return all
 }
 
+// Files returns the files of this name, which may be a pattern, in directories of config.
+func Files(name string, dirs ...string) ([]string, error) {
+	var files []string
+	for _, dir := range dirs {
+		found, err := fs.Glob(config.Files, dir+"/"+name)
+		if err != nil {
+			return nil, err
+		}
+		files = append(files, found...)
+	}
+	return files, nil
+}
+
 // Read returns the objects in a file, which is named by its path in config.
-func Read(file string) ([]map[string]any, error) {
+func Read(file string) ([]*unstructured.Unstructured, error) {
 	text, err := config.Files.ReadFile(file)
 	if err != nil {
 		return nil, err
 	}
-	var all []map[string]any
-	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
+	all, err := Decode(bytes.NewReader(text))
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return all, nil
+}
+
+// Decode returns the objects in a text of YAML or JSON.
+func Decode(text io.Reader) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	decoder := yaml.NewYAMLOrJSONDecoder(text, 4096)
 	for {
-		var object map[string]any
-		switch err := decoder.Decode(&object); {
+		u := &unstructured.Unstructured{}
+		switch err := decoder.Decode(&u.Object); {
 		case errors.Is(err, io.EOF):
 			return all, nil
 		case err != nil:
-			return nil, fmt.Errorf("reading %s: %w", file, err)
-		case len(object) > 0:
-			all = append(all, object)
+			return nil, err
+		case len(u.Object) > 0:
+			all = append(all, u)
 		}
 	}
 }
