@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -31,7 +30,7 @@ func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
 	for i := range c.Providers {
 		for j := range c.Providers[i].Offers {
 			e := &c.Providers[i].Offers[j]
-			row := output.Row{Cells: []string{
+			row := output.Row{Red: e.Expired, Cells: []string{
 				c.Providers[i].ClusterID, e.Class,
 				amount(e.Available, corev1.ResourceCPU), amount(e.Available, corev1.ResourceMemory),
 				amount(e.Available, corev1.ResourcePods),
@@ -42,9 +41,6 @@ func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
 			} else {
 				row.Cells = append(row.Cells, amounts(selectNames(e.LargestPod, corev1.ResourceCPU, corev1.ResourceMemory)),
 					validity(e, now), age(now, e.ObservedTime), e.Price)
-			}
-			if e.Expired {
-				row.Style = output.Red
 			}
 			t.Rows = append(t.Rows, row)
 		}
@@ -83,7 +79,7 @@ func details(e *Entry) string {
 	}
 	add("", string(e.Title))
 	add("price: ", e.Price)
-	add("labels: ", pairs(e.Labels))
+	add("labels: ", output.Pairs(e.Labels, func(value v1alpha1.LabelValue) string { return string(value) }))
 	add("reason: ", string(e.Reason))
 	add("", e.Message)
 	add("held: ", amounts(e.Held))
@@ -108,11 +104,7 @@ func amount(of v1alpha1.Quantities, name corev1.ResourceName) string {
 
 // amounts returns amounts as in cpu=2,memory=4Gi, sorted by resource.
 func amounts(of v1alpha1.Quantities) string {
-	texts := make([]string, 0, len(of))
-	for _, name := range slices.Sorted(maps.Keys(of)) {
-		texts = append(texts, string(name)+"="+amount(of, name))
-	}
-	return strings.Join(texts, ",")
+	return output.Pairs(of, func(q v1alpha1.Quantity) string { return q.Text() })
 }
 
 func selectNames(of v1alpha1.Quantities, names ...corev1.ResourceName) v1alpha1.Quantities {
@@ -125,12 +117,4 @@ func omitNames(of v1alpha1.Quantities, names ...corev1.ResourceName) v1alpha1.Qu
 	of = maps.Clone(of)
 	maps.DeleteFunc(of, func(name corev1.ResourceName, _ v1alpha1.Quantity) bool { return slices.Contains(names, name) })
 	return of
-}
-
-func pairs(labels v1alpha1.Labels) string {
-	texts := make([]string, 0, len(labels))
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		texts = append(texts, fmt.Sprintf("%s=%s", key, labels[key]))
-	}
-	return strings.Join(texts, ",")
 }

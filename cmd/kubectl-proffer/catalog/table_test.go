@@ -82,7 +82,7 @@ func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 	c := two(t)
 	rows := c.table(false, noon).Rows
 	last := rows[len(rows)-1]
-	if last.Style != output.Red || last.Cells[6] != "expired" || last.Cells[7] != "61m" || rows[0].Style != output.Plain {
+	if !last.Red || last.Cells[6] != "expired" || last.Cells[7] != "61m" || rows[0].Red {
 		t.Errorf("got %+v", last)
 	}
 	want := []string{"its Offer silver is not kept up to date: it was valid until 2026-11-23T11:14:00Z"}

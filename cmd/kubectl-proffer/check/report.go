@@ -86,12 +86,9 @@ func weight(s Status) int { return slices.Index([]Status{OK, Skipped, Warning, W
 func (r Report) table() *output.Table {
 	t := &output.Table{Header: []string{"CHECK", "STATUS", "FINDING"}, Text: true}
 	for _, f := range r.Findings {
-		row := output.Row{Cells: []string{string(f.Check), string(f.Status), f.Message}}
+		row := output.Row{Cells: []string{string(f.Check), string(f.Status), f.Message}, Red: f.Status == Wrong}
 		if f.Do != "" {
 			row.Cells[2] += "\n-> " + f.Do
-		}
-		if f.Status == Wrong {
-			row.Style = output.Red
 		}
 		t.Rows = append(t.Rows, row)
 	}

@@ -17,7 +17,7 @@ func TestARowSaysWhatToDo(t *testing.T) {
 	})
 	want := &output.Table{Header: []string{"CHECK", "STATUS", "FINDING"}, Text: true, Rows: []output.Row{
 		{Cells: []string{"crds", "ok", "All CRDs are installed."}},
-		{Cells: []string{"liqo-address", "wrong", "Liqo v0.8 reads pools.\n-> Add the component flat."}, Style: output.Red},
+		{Cells: []string{"liqo-address", "wrong", "Liqo v0.8 reads pools.\n-> Add the component flat."}, Red: true},
 	}}
 	if diff := cmp.Diff(want, r.table()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
 // commentWidth is the width of comments, in columns.
@@ -44,23 +45,11 @@ func (m *manifest) line(depth int, text string) {
 	m.WriteString(strings.Repeat("  ", depth) + text + "\n")
 }
 
-// comment writes sentences as one comment, wrapped. The text after the first line is indented by
-// hang more.
-func (m *manifest) comment(depth int, hang, text string) {
-	prefix := strings.Repeat("  ", depth) + "# "
-	line := prefix
-	for word := range strings.FieldsSeq(text) {
-		switch {
-		case line == prefix:
-			line += word
-		case len(line)+1+len(word) > commentWidth:
-			m.WriteString(line + "\n")
-			line = prefix + hang + word
-		default:
-			line += " " + word
-		}
+// comment writes sentences as one comment, wrapped behind the bullet.
+func (m *manifest) comment(depth int, bullet, text string) {
+	for _, line := range output.Hanging(bullet, text, commentWidth-2*depth-len("# ")) {
+		m.line(depth, "# "+line)
 	}
-	m.WriteString(line + "\n")
 }
 
 func (m *manifest) list(title string, items []string) {
@@ -70,7 +59,7 @@ func (m *manifest) list(title string, items []string) {
 	m.line(0, "#")
 	m.line(0, "# "+title)
 	for _, item := range items {
-		m.comment(0, "  ", "- "+item)
+		m.comment(0, "- ", item)
 	}
 }
 

@@ -62,7 +62,7 @@ func problemsTable(problems map[string][]string) *output.Table {
 	t := &output.Table{Header: []string{"POLICY", "PROBLEM"}, Text: true}
 	for _, policy := range slices.Sorted(maps.Keys(problems)) {
 		for _, problem := range problems[policy] {
-			t.Rows = append(t.Rows, output.Row{Cells: []string{policy, problem}, Style: output.Red})
+			t.Rows = append(t.Rows, output.Row{Cells: []string{policy, problem}, Red: true})
 		}
 	}
 	return t
@@ -119,8 +119,7 @@ func evictionsTable(evictions []rest.Eviction) *output.Table {
 	t := &output.Table{Header: []string{"CONSUMER", "CLASS", "PODS", "WHY"}, Text: true}
 	for _, e := range evictions {
 		t.Rows = append(t.Rows, output.Row{
-			Cells: []string{e.Consumer, output.Class(e.Class), strconv.Itoa(e.Pods), e.Because},
-			Style: output.Red,
+			Cells: []string{e.Consumer, output.Class(e.Class), strconv.Itoa(e.Pods), e.Because}, Red: true,
 		})
 	}
 	return t
@@ -129,6 +128,9 @@ func evictionsTable(evictions []rest.Eviction) *output.Table {
 // text returns the lines of the answer for a terminal.
 func text(s *rest.Simulation, width int, color bool) []string {
 	var lines []string
+	if status(s) == exitNothing {
+		lines = append(lines, "Nothing changes.")
+	}
 	for _, x := range sections(s) {
 		if len(lines) > 0 {
 			lines = append(lines, "")
@@ -138,37 +140,10 @@ func text(s *rest.Simulation, width int, color bool) []string {
 			lines = append(lines, x.table.Lines(width, color)...)
 		}
 		for _, line := range x.lines {
-			lines = append(lines, hanging("- ", line, width)...)
+			lines = append(lines, output.Hanging("- ", line, width)...)
 		}
-	}
-	if status(s) == exitNothing {
-		lines = append([]string{"Nothing changes."}, separated(lines)...)
 	}
 	return lines
-}
-
-// separated puts an empty line before lines, if there are any.
-func separated(lines []string) []string {
-	if len(lines) == 0 {
-		return nil
-	}
-	return append([]string{""}, lines...)
-}
-
-// hanging wraps a line behind a bullet.
-func hanging(bullet, line string, width int) []string {
-	if width > 0 {
-		width = max(1, width-len(bullet))
-	}
-	parts := output.Wrap(line, width)
-	for i := range parts {
-		if i == 0 {
-			parts[i] = bullet + parts[i]
-		} else {
-			parts[i] = strings.Repeat(" ", len(bullet)) + parts[i]
-		}
-	}
-	return parts
 }
 
 // markdown returns the answer for a merge request.

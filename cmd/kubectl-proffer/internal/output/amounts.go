@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/visible"
 )
@@ -35,9 +37,14 @@ func Amount(amounts rest.Amounts, resource string) string {
 
 // Amounts returns amounts as in cpu=2,memory=4Gi, sorted by resource.
 func Amounts(amounts rest.Amounts) string {
-	texts := make([]string, 0, len(amounts))
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		texts = append(texts, name+"="+Amount(amounts, name))
+	return Pairs(amounts, func(q resource.Quantity) string { return q.String() })
+}
+
+// Pairs returns the texts of a map as in cpu=2,memory=4Gi, sorted by key.
+func Pairs[K ~string, V any](of map[K]V, text func(V) string) string {
+	texts := make([]string, 0, len(of))
+	for _, key := range slices.Sorted(maps.Keys(of)) {
+		texts = append(texts, string(key)+"="+text(of[key]))
 	}
 	return strings.Join(texts, ",")
 }

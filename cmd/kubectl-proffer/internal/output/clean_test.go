@@ -12,7 +12,7 @@ import (
 
 func TestATerminalDoesNotObeyWhatIsShown(t *testing.T) {
 	const hostile, shown = "\x1b]0;title\a\u009b2J\r\u202e\u200b\u00ad\u3164\U000e0041\xff", `\x1b]0;title\a\u009b2J\r\u202e\u200b\u00ad\u3164\U000e0041` + "\ufffd"
-	table := &Table{Header: []string{"CLASS", "WHY"}, Text: true, Rows: []Row{{Cells: []string{hostile + "\ngold", hostile}, Style: Red}}}
+	table := &Table{Header: []string{"CLASS", "WHY"}, Text: true, Rows: []Row{{Cells: []string{hostile + "\ngold", hostile}, Red: true}}}
 	for _, width := range []int{0, 20, 80, 200} {
 		var out strings.Builder
 		test.Must(t, (Printer{Out: &out, Width: width, Color: true}).Table(table))

@@ -21,19 +21,10 @@ func Slow(w io.Writer, what string) (done func()) {
 
 // slow is Slow on anything.
 func slow(w io.Writer, what string) (done func()) {
-	var mu sync.Mutex
-	finished := false
-	timer := time.AfterFunc(patience, func() {
-		mu.Lock()
-		defer mu.Unlock()
-		if !finished {
-			fmt.Fprintf(w, "%s...\n", what)
-		}
-	})
+	var once sync.Once
+	timer := time.AfterFunc(patience, func() { once.Do(func() { fmt.Fprintf(w, "%s...\n", what) }) })
 	return func() {
 		timer.Stop()
-		mu.Lock()
-		defer mu.Unlock()
-		finished = true
+		once.Do(func() {}) // It waits for a write that has begun.
 	}
 }

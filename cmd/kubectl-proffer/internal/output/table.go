@@ -19,17 +19,7 @@ const (
 	None = "-"
 )
 
-// Style is the style of a row on a terminal.
-type Style int
-
-const (
-	// Plain has no colour.
-	Plain Style = iota
-	// Red is for what costs somebody their pods, and for what does not work.
-	Red
-)
-
-// What begins and ends the style Red on a terminal.
+// What begins and ends a red row on a terminal.
 const (
 	redStyle = "\x1b[31m"
 	endStyle = "\x1b[0m"
@@ -39,7 +29,8 @@ const (
 type Row struct {
 	// Cells are as many as the table has columns. An empty one is printed as None.
 	Cells []string
-	Style Style
+	// Red is set for what costs somebody their pods, and for what does not work.
+	Red bool
 }
 
 // Table is a list of aligned rows.
@@ -222,7 +213,7 @@ func (l *layout) line(cells []string, first int) string {
 }
 
 func (l *layout) style(r Row, line string) string {
-	if !l.color || r.Style != Red {
+	if !l.color || !r.Red {
 		return line
 	}
 	return redStyle + line + endStyle
@@ -237,6 +228,19 @@ func Wrap(text string, width int) []string {
 	var lines []string
 	for line := range strings.SplitSeq(text, "\n") {
 		lines = append(lines, wrapLine(line, width)...)
+	}
+	return lines
+}
+
+// Hanging is Wrap for a text behind a bullet. Its further lines are indented by as much.
+func Hanging(bullet, text string, width int) []string {
+	if width > 0 {
+		width = max(1, width-len(bullet))
+	}
+	lines := Wrap(text, width)
+	for i := range lines {
+		lines[i] = bullet + lines[i]
+		bullet = strings.Repeat(" ", len(bullet))
 	}
 	return lines
 }

@@ -68,7 +68,7 @@ a-consumer-of-a-long-name
 }
 
 func TestOnlyATerminalIsColored(t *testing.T) {
-	table := &Table{Header: []string{"CONSUMER"}, Rows: []Row{{Cells: []string{"rome"}, Style: Red}, {Cells: []string{"oslo"}}}}
+	table := &Table{Header: []string{"CONSUMER"}, Rows: []Row{{Cells: []string{"rome"}, Red: true}, {Cells: []string{"oslo"}}}}
 	if diff := cmp.Diff([]string{"CONSUMER", "\x1b[31mrome\x1b[0m", "oslo"}, table.Lines(80, true)); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
