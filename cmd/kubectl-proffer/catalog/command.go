@@ -20,8 +20,6 @@ const (
 	wide = "wide"
 	// listLimit bounds the list of this cluster's identities.
 	listLimit = 30 * time.Second
-	// completionLimit bounds a shell's wait for completions.
-	completionLimit = 3 * time.Second
 )
 
 // The exit statuses that are an answer. A later one outweighs the earlier ones.
@@ -84,9 +82,6 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if err := output.CheckFormat(o.format, wide, output.JSON, output.YAML); err != nil {
-				return err
-			}
 			if o.fits, err = parseAmounts(fits); err != nil {
 				return err
 			}
@@ -94,14 +89,13 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 			return o.run(cmd.Context())
 		},
 	}
-	exit.ErrorsAre(cmd, exit.Failed)
+	exit.IsAnswer(cmd)
 	cmd.Flags().StringVar(&o.provider, "provider", "", "Show only the provider with this cluster ID.")
 	cmd.Flags().StringVar(&fits, "fits", "",
 		"Show only what can grant a ResourceSlice of these amounts, such as cpu=4,memory=8Gi.")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "The output format: wide, json or yaml.")
+	complete.FormatFlag(cmd, &o.format, wide, output.JSON, output.YAML)
 	complete.Flag(cmd, "provider", providers(flags))
 	complete.Flag(cmd, "fits", cobra.NoFileCompletions)
-	complete.Flag(cmd, "output", complete.Words(wide, output.JSON, output.YAML))
 	return cmd
 }
 
@@ -205,25 +199,19 @@ func (c *Catalog) commands(fits v1alpha1.Quantities) []string {
 
 // providers completes the ID of a provider.
 func providers(flags *operatorclient.Flags) complete.Func {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), completionLimit)
-		defer cancel()
+	return complete.Read(func(ctx context.Context) (words []string, err error) {
 		config, err := flags.RESTConfig()
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
 		c, err := newConsumer(config)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
 		ids, err := c.identities(ctx, "")
-		if err != nil {
-			cobra.CompDebugln(err.Error(), true)
-		}
-		var words []string
 		for _, id := range ids {
 			words = append(words, tidy(id.provider, maxID))
 		}
-		return words, cobra.ShellCompDirectiveNoFileComp
-	}
+		return words, err
+	})
 }

@@ -55,16 +55,12 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := output.CheckFormat(format, output.JSON, output.YAML); err != nil {
-				return err
-			}
 			return run(cmd.Context(), flags, streams, liqoNamespace, format)
 		},
 	}
-	exit.ErrorsAre(cmd, exit.Failed)
+	exit.IsAnswer(cmd)
 	cmd.Flags().StringVar(&liqoNamespace, "liqo-namespace", "liqo", "The namespace of Liqo.")
-	cmd.Flags().StringVarP(&format, "output", "o", "", "The output format: json or yaml.")
-	complete.Flag(cmd, "output", complete.Words(output.JSON, output.YAML))
+	complete.FormatFlag(cmd, &format, output.JSON, output.YAML)
 	return cmd
 }
 

@@ -44,14 +44,10 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 			if err != nil {
 				return err
 			}
-			if err := output.CheckFormat(format, output.JSON, output.YAML); err != nil {
-				return err
-			}
 			return run(cmd.Context(), flags, streams, what, format)
 		},
 	}
-	cmd.Flags().StringVarP(&format, "output", "o", "", "The output format: json or yaml.")
-	complete.Flag(cmd, "output", complete.Words(output.JSON, output.YAML))
+	complete.FormatFlag(cmd, &format, output.JSON, output.YAML)
 	return cmd
 }
 

@@ -72,18 +72,14 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 				o.consumer = args[0]
 			}
 			o.oneClass = cmd.Flags().Changed("class")
-			if err := output.CheckFormat(o.format, wide, output.JSON, output.YAML); err != nil {
-				return err
-			}
 			return o.run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVar(&o.class, "class", "", `Show only this class; --class "" is the class without a name.`)
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false,
 		"After the table, show each change as \"old -> new\", and each edit of a policy, until Ctrl-C.")
-	cmd.Flags().StringVarP(&o.format, "output", "o", "", "The output format: wide, json or yaml.")
+	complete.FormatFlag(cmd, &o.format, wide, output.JSON, output.YAML)
 	complete.Flag(cmd, "class", complete.Classes(flags))
-	complete.Flag(cmd, "output", complete.Words(wide, output.JSON, output.YAML))
 	return cmd
 }
 

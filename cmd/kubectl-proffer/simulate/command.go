@@ -85,7 +85,7 @@ type simulateOptions struct {
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &simulateOptions{flags: flags, streams: streams}
+	o := &simulateOptions{flags: flags, streams: streams, format: formatTable}
 	cmd := &cobra.Command{
 		Use:               "simulate",
 		Short:             "Show what a change of policies or nodes would do, without making it",
@@ -95,7 +95,7 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.run(cmd.Context()) },
 	}
-	exit.ErrorsAre(cmd, exit.Failed)
+	exit.IsAnswer(cmd)
 	set := cmd.Flags()
 	set.StringSliceVarP(&o.files.Filenames, "filename", "f", nil,
 		"A file, directory or URL with ResourcePolicies; - is standard input.")
@@ -106,20 +106,16 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	set.StringArrayVar(&o.addNodes, "add-nodes", nil, "Nodes that join, Ready and without taints: "+addNodesForm+".")
 	set.StringVar(&o.world, "world", worldOperator,
 		"What to evaluate the change on: operator, cluster, or a file of kubectl proffer snapshot.")
-	set.StringVarP(&o.format, "output", "o", formatTable, "The output format: table, json, yaml or markdown.")
+	complete.FormatFlag(cmd, &o.format, formatTable, output.JSON, output.YAML, formatMarkdown)
 	complete.Flag(cmd, "delete", complete.Policies(flags))
 	complete.Flag(cmd, "drain", complete.Words())
 	complete.Flag(cmd, "add-nodes", complete.Words())
 	complete.Flag(cmd, "world",
 		cobra.FixedCompletions([]string{worldOperator, worldCluster}, cobra.ShellCompDirectiveDefault))
-	complete.Flag(cmd, "output", complete.Words(formatTable, output.JSON, output.YAML, formatMarkdown))
 	return cmd
 }
 
 func (o *simulateOptions) run(ctx context.Context) error {
-	if err := output.CheckFormat(o.format, formatTable, output.JSON, output.YAML, formatMarkdown); err != nil {
-		return err
-	}
 	change, err := o.change(ctx)
 	if err != nil {
 		return err

@@ -4,12 +4,14 @@ package complete
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
 // timeout bounds a shell's wait for completions.
@@ -23,6 +25,15 @@ func Flag(cmd *cobra.Command, name string, with Func) {
 	if err := cmd.RegisterFlagCompletionFunc(name, with); err != nil {
 		panic(err) // The command has no such flag.
 	}
+}
+
+// FormatFlag adds the flag --output to a command, which refuses a format that is not one of these.
+func FormatFlag(cmd *cobra.Command, format *string, formats ...string) {
+	last := len(formats) - 1
+	cmd.Flags().StringVarP(format, "output", "o", *format,
+		"The output format: "+strings.Join(formats[:last], ", ")+" or "+formats[last]+".")
+	Flag(cmd, "output", Words(formats...))
+	cmd.PreRunE = func(*cobra.Command, []string) error { return output.CheckFormat(*format, formats...) }
 }
 
 // Words completes one of these words.
@@ -71,18 +82,28 @@ func Policies(flags *operatorclient.Flags) Func {
 
 // offers completes with words from the operator's offers, nothing if it does not answer.
 func offers(flags *operatorclient.Flags, words func(*rest.Offers) []string) Func {
-	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
-		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
-		defer cancel()
+	return Read(func(ctx context.Context) ([]string, error) {
 		client, err := flags.Client(operatorclient.Reader)
 		if err != nil {
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
 		all, err := client.Offers(ctx)
 		if err != nil {
-			cobra.CompDebugln(err.Error(), true)
-			return nil, cobra.ShellCompDirectiveNoFileComp
+			return nil, err
 		}
-		return words(all), cobra.ShellCompDirectiveNoFileComp
+		return words(all), nil
+	})
+}
+
+// Read completes with words that read returns in time, nothing if it fails.
+func Read(read func(ctx context.Context) ([]string, error)) Func {
+	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
+		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+		defer cancel()
+		words, err := read(ctx)
+		if err != nil {
+			cobra.CompDebugln(err.Error(), true)
+		}
+		return words, cobra.ShellCompDirectiveNoFileComp
 	}
 }

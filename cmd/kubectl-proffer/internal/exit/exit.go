@@ -6,7 +6,6 @@ package exit
 import (
 	"errors"
 	"fmt"
-	"strconv"
 
 	"github.com/spf13/cobra"
 )
@@ -16,15 +15,6 @@ type StatusError int
 
 func (s StatusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// ExitStatus returns the status.
-func (s StatusError) ExitStatus() int { return int(s) }
-
-// withStatus is an error with a status of its own, of any package.
-type withStatus interface {
-	error
-	ExitStatus() int
-}
-
 const (
 	// Failed is the exit status of an error of a command whose status is an answer.
 	Failed = 3
@@ -32,17 +22,12 @@ const (
 	usualError = 1
 )
 
-// annotation holds the exit status of a command's errors.
-const annotation = "proffer.dev/exit-status-of-errors"
+// answers annotates a command whose status is an answer.
+const answers = "proffer.dev/exit-status-is-an-answer"
 
-// ErrorsAre sets the exit status of all errors of a command, including errors of its flags and
-// arguments.
-func ErrorsAre(cmd *cobra.Command, status int) {
-	if cmd.Annotations == nil {
-		cmd.Annotations = map[string]string{}
-	}
-	cmd.Annotations[annotation] = strconv.Itoa(status)
-}
+// IsAnswer marks a command whose status is an answer: all its errors end it with Failed, including
+// errors of its flags and arguments.
+func IsAnswer(cmd *cobra.Command) { cmd.Annotations = map[string]string{answers: "true"} }
 
 // Of returns the exit status of a command that ended with err, and whether the error has to be
 // printed.
@@ -50,13 +35,11 @@ func Of(cmd *cobra.Command, err error) (status int, printed bool) {
 	if err == nil {
 		return 0, false
 	}
-	if own, ok := errors.AsType[withStatus](err); ok {
-		return own.ExitStatus(), false
+	if own, ok := errors.AsType[StatusError](err); ok {
+		return int(own), false
 	}
-	if cmd != nil {
-		if status, err := strconv.Atoi(cmd.Annotations[annotation]); err == nil {
-			return status, true
-		}
+	if cmd != nil && cmd.Annotations[answers] != "" {
+		return Failed, true
 	}
 	return usualError, true
 }
