@@ -16,6 +16,7 @@ import (
 	clientrest "k8s.io/client-go/rest"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 )
 
@@ -87,14 +88,10 @@ func (c *consumer) identities(ctx context.Context, provider string) ([]identity,
 
 // parseIdentity returns an Identity of type ControlPlane. Those of ResourceSlices may do less.
 func parseIdentity(u *unstructured.Unstructured) (identity, bool) {
-	text := func(fields ...string) string {
-		value, _, _ := unstructured.NestedString(u.Object, fields...)
-		return value
-	}
 	return identity{
-		provider: text("spec", "clusterID"), namespace: u.GetNamespace(),
-		secret: text("status", "kubeconfigSecretRef", "name"),
-	}, text("spec", "type") == controlPlane
+		provider: kube.Text(u, "spec", "clusterID"), namespace: u.GetNamespace(),
+		secret: kube.Text(u, "status", "kubeconfigSecretRef", "name"),
+	}, kube.Text(u, "spec", "type") == controlPlane
 }
 
 // askForRights ends an error about missing rights.

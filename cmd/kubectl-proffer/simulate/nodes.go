@@ -1,7 +1,6 @@
 package simulate
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
@@ -44,9 +43,8 @@ func parseAddNodes(text string) (rest.AddedNodes, error) {
 			}
 			nodes.Labels[key] = label
 		default:
-			var amount v1alpha1.Quantity
-			text, err := json.Marshal(value)
-			if err != nil || amount.UnmarshalJSON(text) != nil || amount.Problem(corev1.ResourceName(name)) != "" {
+			amount := v1alpha1.ParseQuantity(value)
+			if amount.Problem(corev1.ResourceName(name)) != "" {
 				return none, wrong("%q is not an amount of %s", value, name)
 			}
 			nodes.Allocatable[corev1.ResourceName(name)] = amount

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
 // sums are amounts by resource that are being added up.
@@ -31,11 +32,7 @@ func (s sums) addOne(name string, amount resource.Quantity) {
 
 // text returns the sum of a resource, empty if nothing was added.
 func (s sums) text(name string) string {
-	sum, ok := s[name]
-	if !ok {
-		return ""
-	}
-	return sum.String()
+	return output.Amount(rest.Amounts(s), name)
 }
 
 // percent returns how much part is of whole, as in 150%, rounded down. It is empty without a whole.

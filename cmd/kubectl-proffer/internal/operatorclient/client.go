@@ -86,12 +86,8 @@ func (c *Client) Simulate(ctx context.Context, change *rest.Change) (*rest.Simul
 		return nil, fmt.Errorf("the change is %d bytes as JSON, and the operator takes at most %d: "+
 			"simulate fewer policies at once", len(body), rest.MaxChange)
 	}
-	answer, err := c.do(ctx, http.MethodPost, body, rest.SimulatePath)
-	if err != nil {
-		return nil, err
-	}
 	simulation := &rest.Simulation{}
-	return simulation, decode(answer, simulation)
+	return simulation, c.ask(ctx, http.MethodPost, body, simulation, rest.SimulatePath)
 }
 
 // Version returns the version of the operator. An operator that is not ready returns it too.
@@ -112,14 +108,14 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 }
 
 func (c *Client) get(ctx context.Context, into any, path ...string) error {
-	answer, err := c.do(ctx, http.MethodGet, nil, path...)
+	return c.ask(ctx, http.MethodGet, nil, into, path...)
+}
+
+func (c *Client) ask(ctx context.Context, method string, body []byte, into any, path ...string) error {
+	answer, err := c.do(ctx, method, body, path...)
 	if err != nil {
 		return err
 	}
-	return decode(answer, into)
-}
-
-func decode(answer io.ReadCloser, into any) error {
 	defer func() { _ = answer.Close() }()
 	if err := json.NewDecoder(io.LimitReader(answer, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("reading the operator's answer: %w", err)
