@@ -165,7 +165,7 @@ func (c *comparison) Reconcile(context.Context, reconcile.Request) (reconcile.Re
 	if c.latest.Catalog == nil || c.latest.Snapshot() != snapshot {
 		c.latest = published{catalog.New(snapshot, c.Largest)}
 	}
-	c.plan.compare(c.latest, c.watches.role.get(), start)
+	c.plan.compare(c.latest, c.watches.roleUID(), start)
 	c.rested = start.Add(planPause * time.Since(start))
 	return reconcile.Result{}, nil
 }

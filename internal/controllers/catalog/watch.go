@@ -1,8 +1,6 @@
 package catalog
 
 import (
-	"sync/atomic"
-
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -27,13 +25,19 @@ type watches struct {
 	all kube.CRDInformers
 	// offers is the informer of Offers, whose CRD may not exist.
 	offers *kube.CRDInformer
-	role   *role
+	role   *kube.ObjectCache[types.UID]
+}
+
+// roleUID returns the UID of the ClusterRole, empty while it does not exist.
+func (w *watches) roleUID() types.UID {
+	uid, _ := w.role.Get(ClusterRole)
+	return uid
 }
 
 // newWatches returns informers that keep the cache up to date. They enqueue each object that another
 // client changes, and call wake if another comparison is needed.
 func newWatches(api dynamic.Interface, p *plan, wake func(), log logr.Logger) watches {
-	w := watches{role: &role{}}
+	w := watches{role: kube.NewObjectCache(uidOf)}
 	w.offers = kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: offerResource, Strip: pack}, wake, log,
 		handler{p, offers})
 	w.all = kube.CRDInformers{
@@ -48,35 +52,10 @@ func newWatches(api dynamic.Interface, p *plan, wake func(), log logr.Logger) wa
 	return w
 }
 
-// role is the handler of the one ClusterRole.
-type role struct{ uid atomic.Pointer[types.UID] }
-
-// get returns the UID of the ClusterRole, empty while it does not exist.
-func (r *role) get() types.UID {
-	if uid := r.uid.Load(); uid != nil {
-		return *uid
-	}
-	return ""
-}
-
-// Set implements kube.Handler.
-func (r *role) Set(u *unstructured.Unstructured) bool {
+// uidOf reads the UID of an object that stays.
+func uidOf(u *unstructured.Unstructured) types.UID {
 	if u.GetDeletionTimestamp() != nil {
-		return r.Remove(u)
+		return ""
 	}
-	before, uid := r.get(), u.GetUID()
-	r.uid.Store(&uid)
-	return before != uid
+	return u.GetUID()
 }
-
-// Remove implements kube.Handler.
-func (r *role) Remove(u *unstructured.Unstructured) bool {
-	if r.get() != u.GetUID() {
-		return false
-	}
-	r.uid.Store(nil)
-	return true
-}
-
-// RemoveAll implements kube.Handler.
-func (r *role) RemoveAll() { r.uid.Store(nil) }
