@@ -19,9 +19,9 @@ func boundAsked(asked askedConsumers) askedConsumers {
 	for address, ids := range asked {
 		left := maxAskedBytes/len(asked) - len(address) - len(`"":[],{}`)
 		over := slices.IndexFunc(ids, func(id string) bool {
-			text, err := json.Marshal(id)
+			text, _ := json.Marshal(id) // A text can always be encoded.
 			left -= len(text) + len(",")
-			return left < 0 || err != nil
+			return left < 0
 		})
 		if over >= 0 {
 			ids = ids[:over]
@@ -29,25 +29,4 @@ func boundAsked(asked askedConsumers) askedConsumers {
 		bounded[address] = ids
 	}
 	return bounded
-}
-
-// encode returns the text of the lists, empty for none.
-func (a askedConsumers) encode() (string, error) {
-	if len(a) == 0 {
-		return "", nil
-	}
-	text, err := json.Marshal(a)
-	return string(text), err
-}
-
-// parseAsked reads the text of the lists.
-func parseAsked(text string) (askedConsumers, error) {
-	var a askedConsumers
-	if text == "" {
-		return a, nil
-	}
-	if err := json.Unmarshal([]byte(text), &a); err != nil {
-		return nil, err
-	}
-	return a, nil
 }

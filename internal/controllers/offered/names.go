@@ -1,7 +1,6 @@
 package offered
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -24,6 +23,12 @@ type resourceNames struct {
 	// added in a new list.
 	byClass map[string][]string
 	bytes   int
+}
+
+// boundNames returns the names for which the record has room.
+func boundNames(byClass map[string][]string) (o resourceNames) {
+	o.addAll(resourceNames{byClass: byClass})
+	return o
 }
 
 // add adds names to a class. It reports whether any was new, and whether there was room for all of
@@ -66,8 +71,7 @@ func (o *resourceNames) addAll(other resourceNames) (more, room bool) {
 func (o *resourceNames) remove(class string) {
 	byClass := maps.Clone(o.byClass)
 	delete(byClass, class)
-	*o = resourceNames{}
-	o.addAll(resourceNames{byClass: byClass})
+	*o = boundNames(byClass)
 }
 
 // retired returns what was withdrawn, and previous offers for each class with a name that no status has and
@@ -102,27 +106,4 @@ func (o *resourceNames) retired(
 func has[V any](set map[string]V, key string) bool {
 	_, ok := set[key]
 	return ok
-}
-
-// encode returns the text of the record: a JSON object with a list of names for each class.
-func (o *resourceNames) encode() (string, error) {
-	if len(o.byClass) == 0 {
-		return "{}", nil
-	}
-	text, err := json.Marshal(o.byClass)
-	return string(text), err
-}
-
-// parse reads the text of a record, up to the bounds. An empty text is an empty record.
-func parse(text string) (resourceNames, error) {
-	var o resourceNames
-	if text == "" {
-		return o, nil
-	}
-	var byClass map[string][]string
-	if err := json.Unmarshal([]byte(text), &byClass); err != nil {
-		return o, err
-	}
-	o.addAll(resourceNames{byClass: byClass})
-	return o, nil
 }

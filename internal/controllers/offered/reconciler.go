@@ -84,8 +84,8 @@ func (r *Record) write(ctx context.Context, wanted wanted) error {
 	if !wanted.change(&recorded) {
 		r.complain()
 	}
-	if changed, err := recorded.encode(object); err != nil || !changed {
-		return err
+	if !recorded.encode(object) {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()

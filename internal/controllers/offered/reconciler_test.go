@@ -37,9 +37,9 @@ func readRecord(t *testing.T) (names map[string][]string, version string) {
 		}
 		return nil, ""
 	}
-	recorded, err := parse(object.Data[dataKey])
+	recorded, err := parse[map[string][]string](object.Data[dataKey])
 	test.Must(t, err)
-	return recorded.byClass, object.ResourceVersion
+	return boundNames(recorded).byClass, object.ResourceVersion
 }
 
 // awaitRecord waits until the record has exactly this content.

@@ -125,14 +125,15 @@ func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, content, error) {
 		return nil, content{}, err
 	}
 	var recorded content
-	var err error
-	if recorded.names, err = parse(object.Data[dataKey]); err != nil {
+	names, err := parse[map[string][]string](object.Data[dataKey])
+	if err != nil {
 		r.log.Error(err, "The record of offered resources is corrupt; starting a new one", "key", dataKey)
 	}
-	if recorded.withdrawn, err = parseWithdrawn(object.Data[withdrawnKey]); err != nil {
+	recorded.names = boundNames(names)
+	if recorded.withdrawn, err = parse[withdrawals](object.Data[withdrawnKey]); err != nil {
 		r.log.Error(err, "The record of withdrawn classes is corrupt; starting a new one", "key", withdrawnKey)
 	}
-	if recorded.asked, err = parseAsked(object.Data[askedKey]); err != nil {
+	if recorded.asked, err = parse[askedConsumers](object.Data[askedKey]); err != nil {
 		r.log.Error(err, "The record of consumers of external sources is corrupt; starting a new one", "key", askedKey)
 	}
 	return &object, recorded, nil

@@ -1,6 +1,8 @@
 package offered
 
 import (
+	"cmp"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -40,6 +42,9 @@ func (w *wanted) text() string {
 // change makes what is recorded what is wanted, and reports whether there was room. A class that the
 // snapshot neither serves nor owes leaves after OwedFor, as one that nobody is owed.
 func (w *wanted) change(recorded *content) (room bool) {
+	if recorded.withdrawn == nil {
+		recorded.withdrawn = withdrawals{}
+	}
 	for class := range recorded.names.byClass {
 		of := recorded.withdrawn[class]
 		switch {
@@ -64,28 +69,36 @@ func (w *wanted) change(recorded *content) (room bool) {
 }
 
 // encode writes the content to the ConfigMap, and reports whether that changes it.
-func (c *content) encode(object *corev1.ConfigMap) (changed bool, err error) {
-	before := maps.Clone(object.Data)
-	names, err := c.names.encode()
-	if err != nil {
-		return false, err
-	}
-	withdrawn, err := c.withdrawn.encode()
-	if err != nil {
-		return false, err
-	}
-	asked, err := c.asked.encode()
-	if err != nil {
-		return false, err
-	}
-	if object.Data == nil {
-		object.Data = map[string]string{}
-	}
-	object.Data[dataKey], object.Data[withdrawnKey], object.Data[askedKey] = names, withdrawn, asked
-	for _, key := range []string{withdrawnKey, askedKey} {
-		if object.Data[key] == "" {
+func (c *content) encode(object *corev1.ConfigMap) (changed bool) {
+	before := object.Data
+	object.Data = map[string]string{}
+	maps.Copy(object.Data, before)
+	for key, text := range map[string]string{
+		dataKey: cmp.Or(encode(c.names.byClass), "{}"), withdrawnKey: c.withdrawn.encode(), askedKey: encode(c.asked),
+	} {
+		if object.Data[key] = text; text == "" {
 			delete(object.Data, key)
 		}
 	}
-	return !maps.Equal(before, object.Data), nil
+	return !maps.Equal(before, object.Data)
+}
+
+// encode returns a part of the record as JSON, empty for none. The values here cannot fail.
+func encode[M ~map[string]V, V any](part M) string {
+	if len(part) == 0 {
+		return ""
+	}
+	text, _ := json.Marshal(part)
+	return string(text)
+}
+
+// parse reads what encode returns. It reads nothing of a text that is corrupt.
+func parse[M ~map[string]V, V any](text string) (part M, err error) {
+	if text == "" {
+		return nil, nil
+	}
+	if err := json.Unmarshal([]byte(text), &part); err != nil {
+		return nil, err
+	}
+	return part, nil
 }

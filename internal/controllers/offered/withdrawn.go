@@ -1,7 +1,6 @@
 package offered
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -237,41 +236,23 @@ func (w *withdrawal) previous(class string, names []string) offer.PreviousOffers
 
 // encode returns the text of withdrawals, empty for none. It leaves out what exceeds the bound: first the
 // earlier times, then the lists of consumers, then the classes in which something is held.
-func (w withdrawals) encode() (string, error) {
-	if len(w) == 0 {
-		return "", nil
-	}
+func (w withdrawals) encode() string {
 	shorter := maps.Clone(w)
 	for _, shorten := range []func(of *withdrawal){
 		func(of *withdrawal) { of.Earlier = nil },
 		func(of *withdrawal) { of.Zeros, of.Everyone = nil, of.Everyone || of.Zeros != nil },
 	} {
-		text, err := json.Marshal(shorter)
-		if err != nil || len(text) <= maxWithdrawnBytes {
-			return string(text), err
+		if text := encode(shorter); len(text) <= maxWithdrawnBytes {
+			return text
 		}
 		for class, of := range shorter {
 			shorten(&of)
 			shorter[class] = of
 		}
 	}
-	text, err := json.Marshal(shorter)
-	if err != nil || len(text) <= maxWithdrawnBytes {
-		return string(text), err
+	if text := encode(shorter); len(text) <= maxWithdrawnBytes {
+		return text
 	}
 	maps.DeleteFunc(shorter, func(_ string, of withdrawal) bool { return of.Held != nil })
-	text, err = json.Marshal(shorter)
-	return string(text), err
-}
-
-// parseWithdrawn reads the text of withdrawals.
-func parseWithdrawn(text string) (withdrawals, error) {
-	w := withdrawals{}
-	if text == "" {
-		return w, nil
-	}
-	if err := json.Unmarshal([]byte(text), &w); err != nil {
-		return withdrawals{}, err
-	}
-	return w, nil
+	return encode(shorter)
 }
