@@ -17,47 +17,35 @@ type Clusters interface {
 	List(ctx context.Context) (*consumers.ForeignClusters, error)
 }
 
-// clusterForm is a form of the list of clusters.
-type clusterForm int
-
-const (
-	earlyForm clusterForm = iota
-	nativeForm
-	publicForm
-	clusterForms
-)
-
 // retryClustersSeconds is the Retry-After if the API server does not answer.
 const retryClustersSeconds = int(consumers.MaxListAge / time.Second)
 
 // listedClusters has the answers of the latest list, so that each is made once.
 type listedClusters struct {
-	mu    sync.Mutex
-	of    *consumers.ForeignClusters
-	forms [clusterForms]*representation
+	mu sync.Mutex
+	of *consumers.ForeignClusters
+	// forms holds the answers by the name of their form.
+	forms map[string]*representation
 }
 
+// clusterForm makes a form of the list.
+type clusterForm func(*consumers.ForeignClusters) []map[string]any
+
 // representation returns the list in a form.
-func (l *listedClusters) representation(list *consumers.ForeignClusters, form clusterForm) (*representation, error) {
+func (l *listedClusters) representation(
+	list *consumers.ForeignClusters, name string, form clusterForm,
+) (*representation, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.of != list {
-		l.of, l.forms = list, [clusterForms]*representation{}
+		l.of, l.forms = list, map[string]*representation{}
 	}
-	if l.forms[form] != nil {
-		return l.forms[form], nil
+	if known := l.forms[name]; known != nil {
+		return known, nil
 	}
-	var objects []map[string]any
-	switch form {
-	case nativeForm:
-		objects = list.Native()
-	case publicForm:
-		objects = list.Public()
-	default:
-		objects = list.Early()
-	}
+	objects := form(list)
 	made, err := represent(objects, objects)
-	l.forms[form] = made
+	l.forms[name] = made
 	return made, err
 }
 
@@ -65,9 +53,9 @@ func (l *listedClusters) representation(list *consumers.ForeignClusters, form cl
 func (s *Server) allClusters(w http.ResponseWriter, r *http.Request) {
 	switch version := r.URL.Query().Get("version"); version {
 	case "":
-		s.listClusters(w, r, earlyForm)
+		s.listClusters(w, r, "early", (*consumers.ForeignClusters).Early)
 	case "native":
-		s.listClusters(w, r, nativeForm)
+		s.listClusters(w, r, "native", (*consumers.ForeignClusters).Native)
 	default:
 		Problem(w, http.StatusBadRequest,
 			fmt.Sprintf("version=%.64q is not known: write version=native, or leave it out", version))
@@ -80,10 +68,10 @@ func (s *Server) publicClusters(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusUnauthorized, "version needs a token: leave it out, or send a token")
 		return
 	}
-	s.listClusters(w, r, publicForm)
+	s.listClusters(w, r, "public", (*consumers.ForeignClusters).Public)
 }
 
-func (s *Server) listClusters(w http.ResponseWriter, r *http.Request, form clusterForm) {
+func (s *Server) listClusters(w http.ResponseWriter, r *http.Request, name string, form clusterForm) {
 	list, err := s.clusters.List(r.Context())
 	if errors.Is(err, consumers.ErrTooLarge) {
 		Problem(w, http.StatusInternalServerError, err.Error())
@@ -94,7 +82,7 @@ func (s *Server) listClusters(w http.ResponseWriter, r *http.Request, form clust
 			"the API server does not list the ForeignClusters: try again in a moment")
 		return
 	}
-	answer, err := s.listedClusters.representation(list, form)
+	answer, err := s.listedClusters.representation(list, name, form)
 	if err != nil {
 		Problem(w, http.StatusInternalServerError, "the list of clusters cannot be encoded")
 		return
