@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"sync"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/capacity"
@@ -158,16 +159,27 @@ func (s *Server) podsOf(consumer string) *capacity.Copy {
 	return s.ledger.PodsOf(consumer)
 }
 
+// listedPolicies has the policies of the latest revision that was asked for.
+type listedPolicies struct {
+	mu       sync.Mutex
+	revision uint64
+	all      []rest.Policy
+}
+
 // policiesOf returns what each policy does. A dry run costs an evaluation, so the list of a revision is
 // made once.
 func (s *Server) policiesOf(snapshot *table.Snapshot) []rest.Policy {
-	return s.listed.forSnapshot(snapshot, func() []rest.Policy {
+	l := &s.listed
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.revision != snapshot.Revision {
 		all := make([]rest.Policy, 0, len(snapshot.Policies))
 		for i := range snapshot.Policies {
 			all = append(all, policyOf(snapshot, &snapshot.Policies[i]))
 		}
-		return all
-	})
+		l.revision, l.all = snapshot.Revision, all
+	}
+	return l.all
 }
 
 func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {

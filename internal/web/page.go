@@ -94,7 +94,7 @@ func (v *pageView) Evaluated() rest.Evaluated { return evaluated(v.snapshot) }
 func (v *pageView) Policies() []rest.Policy { return v.server.policiesOf(v.snapshot) }
 
 // Used implements page.View.
-func (v *pageView) Used() map[string]rest.Amounts { return v.server.usedOf(v.snapshot) }
+func (v *pageView) Used() map[string]rest.Amounts { return usedIn(v.snapshot) }
 
 // Anyone implements page.View.
 func (v *pageView) Anyone() []rest.Offer { return offersOf(v.explainer.Default()) }
@@ -126,13 +126,8 @@ func (v *pageView) Catalog(id string) []v1alpha1.OfferStatus {
 	return entriesOf(&from, id)
 }
 
-// usedOf adds up what GET /offers reports as used, by the policy that decides. The sums of a revision
-// are made once, since every consumer has to be looked at.
-func (s *Server) usedOf(snapshot *table.Snapshot) map[string]rest.Amounts {
-	return s.summed.forSnapshot(snapshot, func() map[string]rest.Amounts { return sumUse(snapshot) })
-}
-
-func sumUse(snapshot *table.Snapshot) map[string]rest.Amounts {
+// usedIn adds up what GET /offers reports as used, by the policy that decides.
+func usedIn(snapshot *table.Snapshot) map[string]rest.Amounts {
 	sums, explainer := map[string]capacity.Amounts{}, snapshot.Explainer()
 	for id := range snapshot.Entries.All {
 		for _, o := range offer.Shown(explainer.Of(id)) {

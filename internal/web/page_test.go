@@ -104,10 +104,8 @@ func TestTheUseOfAPolicyIsTheSumOverItsConsumers(t *testing.T) {
 		}
 	}
 	snapshot := s.table.Current()
-	for range 2 { // The second time from what is kept of the revision.
-		if diff := cmp.Diff(map[string]rest.Amounts{"all": want}, s.server.usedOf(snapshot)); diff != "" {
-			t.Errorf("-want +got:\n%s", diff)
-		}
+	if diff := cmp.Diff(map[string]rest.Amounts{"all": want}, usedIn(snapshot)); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

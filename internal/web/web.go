@@ -67,7 +67,7 @@ type Server struct {
 	// looking is held by the one request that looks for a consumer's pods.
 	looking sync.Mutex
 	// listed are the policies of a revision: see policiesOf.
-	listed perRevision[[]rest.Policy]
+	listed listedPolicies
 	// clusters reads the clusters, and listedClusters has the answers that were made of them.
 	clusters       Clusters
 	listedClusters listedClusters
@@ -81,9 +81,7 @@ type Server struct {
 	origins          *http.CrossOriginProtection
 	// description is the OpenAPI document.
 	description *representation
-	// summed holds the use of consumers in a revision: see usedOf.
-	summed   perRevision[map[string]rest.Amounts]
-	requests *prometheus.HistogramVec
+	requests    *prometheus.HistogramVec
 }
 
 // New returns a server of the snapshots in the table, and of the clusters. The ledger is the evaluated
@@ -203,22 +201,6 @@ func tryEnter(running chan struct{}) (leave func(), entered bool) {
 	default:
 		return nil, false
 	}
-}
-
-// perRevision is a value that is made of a snapshot, once for the latest revision that was asked for.
-type perRevision[T any] struct {
-	mu       sync.Mutex
-	revision uint64
-	value    T
-}
-
-func (p *perRevision[T]) forSnapshot(s *table.Snapshot, made func() T) T {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.revision != s.Revision {
-		p.value, p.revision = made(), s.Revision
-	}
-	return p.value
 }
 
 func answer(w http.ResponseWriter, value any) {
