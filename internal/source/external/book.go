@@ -2,7 +2,7 @@ package external
 
 import (
 	"crypto/sha256"
-	"encoding/binary"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -41,8 +41,6 @@ type book struct {
 	names map[string]struct{}
 	// down is the failure of the whole monitor.
 	down failure
-	// made caches the result of answers, nil if it has to be made again.
-	made *capacity.Answers
 }
 
 // consumerEntry holds the state of a consumer.
@@ -99,7 +97,7 @@ func newBook() *book {
 func (b *book) follow(ids []string) (added, left []string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.asked, b.made = true, nil
+	b.asked = true
 	ids = ids[:min(len(ids), MaxConsumers)]
 	for id, e := range b.entries {
 		if _, followed := slices.BinarySearch(ids, id); id != "" && !followed {
@@ -151,7 +149,6 @@ func (b *book) note(id string, amounts capacity.Amounts, now time.Time) (changed
 	if e == nil {
 		return false, nil // It has left in the meantime.
 	}
-	b.made = nil
 	changed = b.down.end()
 	next, err := b.intern(amounts, e)
 	if err != nil {
@@ -203,12 +200,7 @@ func (b *book) release(e *consumerEntry) {
 
 // keyOf returns a hash that is unique to the amounts.
 func keyOf(amounts capacity.Amounts) [sha256.Size]byte {
-	var text []byte
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		text = binary.AppendUvarint(text, uint64(len(name)))
-		text = append(text, name...)
-		text = binary.AppendVarint(text, amounts[name])
-	}
+	text, _ := json.Marshal(amounts) // It sorts the names, and cannot fail.
 	return sha256.Sum256(text)
 }
 
@@ -221,23 +213,15 @@ func (b *book) refuse(id, problem string, began, now time.Time) (changed bool) {
 	if e == nil {
 		return false
 	}
-	if changed = b.down.end(); e.fail(began, now, problem) {
-		changed = true
-	}
-	if changed {
-		b.made = nil
-	}
-	return changed
+	changed = b.down.end()
+	return e.fail(began, now, problem) || changed
 }
 
 // lose notes that the monitor could not be read at all, and reports whether that is news.
 func (b *book) lose(problem string, began, now time.Time) (changed bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if changed = b.down.fail(began, now, problem); changed {
-		b.made = nil
-	}
-	return changed
+	return b.down.fail(began, now, problem)
 }
 
 // oldest returns the time of the oldest answer, zero for none.
@@ -256,9 +240,6 @@ func (b *book) oldest() (at time.Time) {
 func (b *book) answers() capacity.Answers {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.made != nil {
-		return *b.made
-	}
 	type kind struct {
 		answer *sharedAnswer
 		stale  bool
@@ -296,7 +277,6 @@ func (b *book) answers() capacity.Answers {
 	case len(out.Of) == 0:
 		out.Problem = notYet
 	}
-	b.made = &out
 	return out
 }
 
