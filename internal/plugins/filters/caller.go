@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
@@ -77,10 +78,11 @@ type caller struct {
 	// budget is shared by all filters of the chain.
 	budget *budget
 
+	// panics bounds the log lines on panics.
+	panics rate.Sometimes
+
 	mu     sync.Mutex
 	counts [outcomes]uint64
-	// logged is when a panic was logged last.
-	logged time.Time
 	// unanswered maps the objects without an answer to the round in which a question was missed last.
 	unanswered map[string]int
 	round      int
@@ -89,7 +91,8 @@ type caller struct {
 func newCaller(name string, log logr.Logger, again func(keys []string), b *budget) *caller {
 	return &caller{
 		name: name, log: log.WithValues("filter", name), again: again, budget: b,
-		evaluations: newLane(), rehearsals: newLane(), unanswered: map[string]int{},
+		evaluations: newLane(), rehearsals: newLane(), panics: rate.Sometimes{Interval: logPeriod},
+		unanswered: map[string]int{},
 	}
 }
 
@@ -153,7 +156,10 @@ func (c *caller) run(
 		if r := recover(); r != nil {
 			text := tidy(fmt.Sprint(r))
 			got.why = "left out because " + c.name + " panics: " + text
-			c.logPanic(text)
+			c.panics.Do(func() {
+				c.log.Error(nil, "The filter panicked; what it was asked about is left out",
+					"panic", text, "stack", string(debug.Stack()))
+			})
 		}
 		remember(got)
 		c.mu.Lock()
@@ -172,21 +178,6 @@ func (c *caller) run(
 		why = ": " + why
 	}
 	got, o = filterAnswer{offer.Refused, "left out by " + c.name + why}, leftOut
-}
-
-// logPanic logs a panic, unless another one was logged just now.
-func (c *caller) logPanic(text string) {
-	c.mu.Lock()
-	now := time.Now()
-	due := now.Sub(c.logged) >= logPeriod
-	if due {
-		c.logged = now
-	}
-	c.mu.Unlock()
-	if due {
-		c.log.Error(nil, "The filter panicked; what it was asked about is left out",
-			"panic", text, "stack", string(debug.Stack()))
-	}
 }
 
 // tidy makes a text of others fit to be shown in a line.
