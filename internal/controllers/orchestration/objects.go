@@ -128,22 +128,17 @@ type node struct {
 
 func parseNode(u *unstructured.Unstructured) node {
 	n := node{name: u.GetName(), labels: u.GetLabels()}
-	n.cordoned, _, _ = unstructured.NestedBool(u.Object, "spec", "unschedulable")
-	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == string(corev1.NodeReady) {
-			n.ready = c["status"] == string(corev1.ConditionTrue)
+	var object corev1.Node
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &object) != nil {
+		return n // It is not ready. The API server has no such node.
+	}
+	n.cordoned = object.Spec.Unschedulable
+	for _, c := range object.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			n.ready = c.Status == corev1.ConditionTrue
 		}
 	}
-	var status struct {
-		Allocatable corev1.ResourceList `json:"allocatable"`
-	}
-	if of, found, _ := unstructured.NestedMap(u.Object, "status"); found {
-		delete(of, "conditions")
-		if runtime.DefaultUnstructuredConverter.FromUnstructured(of, &status) == nil {
-			n.allocatable = quantity.AmountsOf(status.Allocatable, quantity.Down)
-		}
-	}
+	n.allocatable = quantity.AmountsOf(object.Status.Allocatable, quantity.Down)
 	return n
 }
 
