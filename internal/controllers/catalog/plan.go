@@ -309,14 +309,7 @@ func (o *wantedObject) lastWrite(have observed, now time.Time) time.Time {
 	return newest(o.written, have.written)
 }
 
-func newest(times ...time.Time) (last time.Time) {
-	for _, t := range times {
-		if t.After(last) {
-			last = t
-		}
-	}
-	return last
-}
+func newest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
 
 // pause has nothing written until the next comparison, which enqueues everything again.
 func (p *plan) pause() {
