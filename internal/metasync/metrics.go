@@ -13,6 +13,7 @@ const resultSuccess, resultError, resultFenced = "success", "error", "fenced"
 
 // metrics holds the metrics of the books. The methods are safe for concurrent use.
 type metrics struct {
+	all           *prometheus.Registry
 	passes        *prometheus.CounterVec
 	written       *prometheus.CounterVec
 	open          *prometheus.GaugeVec
@@ -24,6 +25,7 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	m := &metrics{
+		all: prometheus.NewRegistry(),
 		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "proffer_metasync_passes_total",
 			Help: "Passes over the books, by result: success, error, or fenced if another process has taken over.",
@@ -54,6 +56,7 @@ func newMetrics() *metrics {
 	for _, result := range []string{resultSuccess, resultError, resultFenced} {
 		m.passes.WithLabelValues(result)
 	}
+	m.all.MustRegister(m.passes, m.written, m.open, m.held, m.leftOut, m.lag)
 	return m
 }
 
@@ -86,20 +89,8 @@ func (m *metrics) lagAt(now time.Time) time.Duration {
 	return 0
 }
 
-func (m *metrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.passes, m.written, m.open, m.held, m.leftOut, m.lag}
-}
-
 // Describe implements prometheus.Collector.
-func (b *Books) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range b.metrics.collectors() {
-		c.Describe(ch)
-	}
-}
+func (b *Books) Describe(ch chan<- *prometheus.Desc) { b.metrics.all.Describe(ch) }
 
 // Collect implements prometheus.Collector.
-func (b *Books) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range b.metrics.collectors() {
-		c.Collect(ch)
-	}
-}
+func (b *Books) Collect(ch chan<- prometheus.Metric) { b.metrics.all.Collect(ch) }
