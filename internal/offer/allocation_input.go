@@ -131,11 +131,10 @@ func NewAllocationInput(in Input) *AllocationInput {
 	}
 	a.index = newPolicyIndex(&in)
 	var pools []*pool
-	for _, p := range newPlans(a.index, &in) {
+	for _, p := range newPlans(a.index, &in, a.column) {
 		if p.DryRun {
 			continue
 		}
-		p.setTemplates(a.column)
 		a.inForce[p.Name] = struct{}{}
 		a.filtersSlices = a.filtersSlices || len(p.Slices.Filters) > 0
 		a.byClass[p.Class] = append(a.byClass[p.Class], p)

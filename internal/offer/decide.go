@@ -30,35 +30,11 @@ type verdict struct {
 	evicts bool
 }
 
-// memo holds what consumers without holdings share, and lists that are reused.
-type memo struct {
-	outcomes map[outcomeKey]*outcome
-	verdicts map[verdictKey]verdict
-	entries  map[entryKey]*Entry
-	scratch  []Step
-	decided  []*Offer
-}
-
-func newMemo() *memo {
-	return &memo{
-		outcomes: map[outcomeKey]*outcome{}, verdicts: map[verdictKey]verdict{}, entries: map[entryKey]*Entry{},
-	}
-}
-
 // outcomeKey identifies consumers without holdings that get the same outcome.
 type outcomeKey struct {
 	match *match
 	old   *Entry
 }
-
-// verdictKey identifies consumers without holdings that one policy offers the same.
-type verdictKey struct {
-	template *template
-	before   previousOffer
-}
-
-// entryKey identifies an entry of up to eight offers. Larger entries are not shared.
-type entryKey [8]*Offer
 
 // outcomeOf decides on a consumer, once for all consumers without holdings that are alike.
 func (e *evaluation) outcomeOf(m *match, old *Entry, h *holding) *outcome {
@@ -121,7 +97,9 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 		withdraw()
 	}
 	e.decided = offers
-	out.entry = e.entryOf(offers, old, h)
+	if out.entry = old; old == nil || !slices.Equal(old.Offers, offers) {
+		out.entry = &Entry{Offers: slices.Clone(offers)}
+	}
 	return out
 }
 
@@ -140,22 +118,10 @@ func (e *evaluation) lostRecord(m *match, old []*Offer) record {
 	return lost
 }
 
-// verdictOf works out what a policy offers a consumer, once for all consumers without holdings that
-// were offered the same before.
+// verdictOf works out what a policy offers a consumer.
 func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b previousOffer) verdict {
-	t := p.templateUnder(w.override, w.variant)
-	key := verdictKey{t, b}
-	if h.empty() {
-		if v, ok := e.verdicts[key]; ok {
-			return v
-		}
-	}
-	e.scratch = e.steps(e.scratch[:0], p, t, h, b)
-	v := newVerdict(p, p.publish(e.scratch, w.override, b), e.scratch, h.hasPods())
-	if h.empty() {
-		e.verdicts[key] = v
-	}
-	return v
+	e.scratch = e.steps(e.scratch[:0], p, p.templateUnder(w.override, w.variant), h, b)
+	return newVerdict(p, p.publish(e.scratch, w.override, b), e.scratch, h.hasPods())
 }
 
 // steps works out what a policy offers a consumer under an override, appending to steps.
@@ -313,25 +279,6 @@ func amountsOf(steps []Step) []Amount {
 		amounts[i] = Amount{Resource: steps[i].Resource, Value: steps[i].Offer}
 	}
 	return amounts
-}
-
-// entryOf returns an entry of the offers: the old one if it has them, else one that is shared by
-// consumers without holdings. It copies the offers.
-func (e *evaluation) entryOf(offers []*Offer, old *Entry, h *holding) *Entry {
-	if old != nil && slices.Equal(old.Offers, offers) {
-		return old
-	}
-	var key entryKey
-	if len(offers) > len(key) || !h.empty() {
-		return &Entry{Offers: slices.Clone(offers)}
-	}
-	copy(key[:], offers)
-	entry := e.entries[key]
-	if entry == nil {
-		entry = &Entry{Offers: slices.Clone(offers)}
-		e.entries[key] = entry
-	}
-	return entry
 }
 
 // needed are the resources that a virtual node cannot do without, sorted.

@@ -116,7 +116,7 @@ type Result struct {
 func Evaluate(in Input) *Result {
 	e := newEvaluation(in)
 	r := &Result{Reports: make(map[string]*Report, len(e.plans)), evaluation: e}
-	r.Default = e.decide(e.unknown, e.previous.Default, &holding{}).entry
+	r.Default = e.outcomeOf(e.unknown, e.previous.Default, &holding{}).entry
 
 	tallies := newTallies(e.plans)
 	previous, next := e.previous.Readable(), 0
@@ -225,14 +225,17 @@ type evaluation struct {
 	// granting are the classes with grants, sorted; grants holds a row for each, by consumer.
 	granting []string
 	grants   map[string][]capacity.Row
-
-	*memo
+	// outcomes are what consumers without holdings share.
+	outcomes map[outcomeKey]*outcome
+	// scratch and decided are lists that are reused.
+	scratch []Step
+	decided []*Offer
 }
 
 func newEvaluation(in Input) *evaluation {
 	e := &evaluation{
 		in: in, now: in.Now.Unix(), previous: in.Previous, index: newPolicyIndex(&in),
-		granting: slices.Sorted(maps.Keys(in.Grants)), memo: newMemo(),
+		granting: slices.Sorted(maps.Keys(in.Grants)), outcomes: map[outcomeKey]*outcome{},
 	}
 	e.in.Previous = Offers{} // Results must not keep those before them.
 	if in.Previous.Default == nil {
@@ -251,13 +254,12 @@ func newEvaluation(in Input) *evaluation {
 	for i, name := range e.columns {
 		e.column[name] = i
 	}
-	e.plans = newPlans(e.index, &e.in)
+	e.plans = newPlans(e.index, &e.in, e.column)
 	e.addGrants()
 	for _, p := range e.plans {
 		if p.pool != nil {
 			p.pool.commit()
 		}
-		p.setTemplates(e.column)
 	}
 	return e
 }
@@ -267,7 +269,8 @@ func (e *evaluation) finish() {
 	for _, p := range e.plans {
 		p.sealed = true
 	}
-	e.previous, e.inherited, e.matcher, e.memo = Offers{}, nil, nil, nil
+	e.previous, e.inherited, e.matcher = Offers{}, nil, nil
+	e.outcomes, e.scratch, e.decided = nil, nil, nil
 }
 
 // first reports whether this is the first evaluation of a process.

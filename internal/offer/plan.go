@@ -8,7 +8,7 @@ import (
 )
 
 // policyPlan is a policy with its pool and its templates. It does not change once worked out, except that
-// variants are added until it is sealed.
+// templates are added until it is sealed.
 type policyPlan struct {
 	*Policy
 	// index is the place of the policy in the policyIndex.
@@ -19,18 +19,15 @@ type policyPlan struct {
 	answers *capacity.Answers
 	// givers are the peers that give nodes of the pool.
 	givers []string
-	// base is the template without an override, overridden has one for each override. Both are for
-	// consumers without a variant.
-	base       template
-	overridden []template
-	// variants has the templates of variants, made when the first consumer needs them.
-	variants map[variantKey]*template
-	sealed   bool
-	column   map[string]int
+	// column maps the names of steps to columns.
+	column map[string]int
+	// templates are made when the first consumer needs them, until the plan is sealed.
+	templates map[templateKey]*template
+	sealed    bool
 }
 
-// variantKey selects a template by its override, -1 for none, and a variant.
-type variantKey struct{ override, variant int }
+// templateKey selects a template by its override, -1 for none, and its variant.
+type templateKey struct{ override, variant int }
 
 // template is a policy's offer under one override, without each consumer's own part.
 type template struct {
@@ -39,44 +36,50 @@ type template struct {
 	steps []Step
 }
 
-// newPlans returns the plans in the order of the index, without templates.
-func newPlans(x *policyIndex, in *Input) []*policyPlan {
+// newPlans returns the plans in the order of the index. The column maps the names of their steps to columns.
+func newPlans(x *policyIndex, in *Input, column map[string]int) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
 		plans[i] = &policyPlan{
 			Policy: p, index: i, pool: newPool(p.Nodes, &in.View, x.pools[i], in.Levels[p.Name]),
-			answers: x.answers[i], givers: x.givers[i],
+			answers: x.answers[i], givers: x.givers[i], column: column, templates: map[templateKey]*template{},
 		}
 	}
 	return plans
 }
 
-// setTemplates makes the templates from the pool as it is. The column maps the names of the steps to columns.
-func (p *policyPlan) setTemplates(column map[string]int) {
-	p.column = column
-	p.base = p.newTemplate(-1, nil, p.pooled())
-	p.overridden = make([]template, len(p.Overrides))
-	for i := range p.Overrides {
-		p.overridden[i] = p.newTemplate(i, nil, p.pooled())
+// templateUnder returns the template under an override and for a variant, -1 for none, from the pool as it is
+// when the first consumer needs it.
+func (p *policyPlan) templateUnder(override, variant int) *template {
+	key := templateKey{override, variant}
+	t := p.templates[key]
+	if t == nil {
+		t = p.newTemplate(override, variant)
+		if !p.sealed {
+			p.templates[key] = t
+		}
 	}
+	return t
 }
 
-// pooled returns the steps of the pool, none for a policy without nodes.
-func (p *policyPlan) pooled() []Step {
-	if p.pool == nil {
-		return nil
+// newTemplate makes a template. A named amount replaces the share of the nodes; an override's amount replaces
+// both, and the answer of an external source.
+func (p *policyPlan) newTemplate(override, variant int) *template {
+	var pool []Step
+	var answered capacity.Amounts
+	switch {
+	case variant >= 0 && p.External != nil:
+		answered = p.External.amountsIn(p.answers.Distinct[variant])
+	case variant >= 0:
+		pool = p.pool.forGiver(p.givers[variant])
+	case p.pool != nil:
+		pool = p.pool.steps
 	}
-	return p.pool.steps
-}
-
-// newTemplate makes the template under an override, -1 for none. A named amount replaces the share of
-// the nodes; an override's amount replaces both, and the answer of an external source.
-func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool []Step) template {
 	var o Override
 	if override >= 0 {
 		o = p.Overrides[override]
 	}
-	t := template{override: override, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(answered)+len(p.Known))}
+	t := &template{override: override, steps: make([]Step, 0, len(pool)+len(p.Fixed)+len(answered)+len(p.Known))}
 	add := func(s Step) {
 		if p.Admits(s.Resource) {
 			s.limit(p.Policy, override)
@@ -107,40 +110,10 @@ func (p *policyPlan) newTemplate(override int, answered capacity.Amounts, pool [
 	return t
 }
 
-// templateUnder returns the template under an override and for a variant, -1 for none.
-func (p *policyPlan) templateUnder(override, variant int) *template {
-	switch {
-	case variant >= 0:
-		return p.variant(variantKey{override, variant})
-	case override >= 0:
-		return &p.overridden[override]
-	}
-	return &p.base
-}
-
-func (p *policyPlan) variant(key variantKey) *template {
-	if t := p.variants[key]; t != nil {
-		return t
-	}
-	var t template
-	if p.External != nil {
-		t = p.newTemplate(key.override, p.External.amountsIn(p.answers.Distinct[key.variant]), nil)
-	} else {
-		t = p.newTemplate(key.override, nil, p.pool.forGiver(p.givers[key.variant]))
-	}
-	if !p.sealed {
-		if p.variants == nil {
-			p.variants = map[variantKey]*template{}
-		}
-		p.variants[key] = &t
-	}
-	return &t
-}
-
 // offered returns the names, sorted, of all resources that the policy offers to anybody.
 func (p *policyPlan) offered() []string {
 	names := map[string]struct{}{}
-	for override := -1; override < len(p.overridden); override++ {
+	for override := -1; override < len(p.Overrides); override++ {
 		for _, s := range p.templateUnder(override, noVariant).steps {
 			names[s.Resource] = struct{}{}
 		}
