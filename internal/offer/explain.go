@@ -118,6 +118,15 @@ func (x *Explained) Because() []string {
 	return lines
 }
 
+// BecauseOf explains the amount of one resource like Because. It is empty if the offer does not list the resource.
+func (x *Explained) BecauseOf(resource string) string {
+	i := slices.IndexFunc(x.Amounts, func(a Amount) bool { return a.Resource == resource })
+	if i < 0 {
+		return ""
+	}
+	return x.because(i, exact)
+}
+
 // Notable explains the amounts that an admin should know about: those that reclaim holds, and cpu,
 // memory and pods that are 0. The lines stay the same for as long as what they explain does.
 func (x *Explained) Notable() []string {

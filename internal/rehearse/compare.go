@@ -3,8 +3,10 @@ package rehearse
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
+	"sync"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
@@ -49,16 +51,13 @@ func (o *Outcome) Offers(most int) (changes []OfferChange, more bool) {
 		if now == then || then == without {
 			return true
 		}
-		var lines *explanations
+		explained := sync.OnceValue(explain)
 		for c := range o.changes(id, now, without, then) {
 			if len(changes) == most {
 				more = true
 				return false
 			}
-			if lines == nil {
-				lines = &explanations{explained: explain()}
-			}
-			c.Because = lines.explain(c.Class, c.Resource)
+			c.Because = becauseOf(explained(), c.Class, c.Resource)
 			changes = append(changes, c)
 		}
 		return true
@@ -125,27 +124,14 @@ func amountIn(e *offer.Entry, class, resource string) Amount {
 	return Amount{value, listed}
 }
 
-// explanations holds the explanations of one consumer. Lines are written for the classes that are asked
-// for.
-type explanations struct {
-	explained []offer.Explained
-	class     string
-	lines     map[string]string
-}
-
-// explain explains one amount. It is fastest by class.
-func (e *explanations) explain(class, resource string) string {
-	if e.lines == nil || e.class != class {
-		e.class, e.lines = class, map[string]string{}
-		for i := range e.explained {
-			if x := &e.explained[i]; x.Class == class {
-				for k, line := range x.Because() {
-					e.lines[x.Amounts[k].Resource] = line
-				}
-			}
+// becauseOf explains one amount of the offers to a consumer, empty for one that is not offered.
+func becauseOf(explained []offer.Explained, class, resource string) string {
+	for i := range explained {
+		if explained[i].Class == class {
+			return explained[i].BecauseOf(resource)
 		}
 	}
-	return e.lines[resource]
+	return ""
 }
 
 // Slices returns the slices whose grants the change makes different, at most a number of them, by
@@ -210,14 +196,13 @@ func (o *Outcome) Evictions(most int) (evictions []Eviction, more bool) {
 			for _, name := range evicting {
 				falls := amountIn(now, of.Class, name).Value > 0 && amountIn(then, of.Class, name).Value == 0
 				if falls && amountIn(without, of.Class, name).Value > 0 && len(found) <= most {
-					lines := explanations{explained: explainer.Of(id)}
-					note(id, of.Class, name, lines.explain(of.Class, name))
+					note(id, of.Class, name, becauseOf(explainer.Of(id), of.Class, name))
 				}
 			}
 		}
 	}
 	// A virtual node of Liqo v1 has what its slice is granted.
-	changes, _ := o.Slices(int(^uint(0) >> 1))
+	changes, _ := o.Slices(math.MaxInt)
 	for _, c := range changes {
 		for _, name := range evicting {
 			if o.With.View.Used.Of(c.Consumer) != nil && c.Now[name] > 0 && c.Then[name] == 0 {

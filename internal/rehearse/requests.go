@@ -2,7 +2,6 @@ package rehearse
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -28,14 +27,14 @@ func (r Requests) Granted() map[string]map[string]capacity.Amounts {
 		if all[class] == nil {
 			all[class] = map[string]capacity.Amounts{}
 		}
-		sum := maps.Clone(all[class][s.Consumer])
+		sum := all[class][s.Consumer]
 		if sum == nil {
 			sum = capacity.Amounts{}
+			all[class][s.Consumer] = sum
 		}
 		for name, amount := range s.Granted {
 			sum[name] = capacity.Sum(sum[name], amount)
 		}
-		all[class][s.Consumer] = sum
 	}
 	return all
 }
@@ -67,9 +66,9 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 			in.Gates[i] = holding.Cordoned
 		}
 	}
-	made, d := holding.Rehearse(in), &decided{all: slices.Clone(r)}
-	for i := range d.all {
-		s := &d.all[i]
+	made, d := holding.Rehearse(in), &decided{Requests: slices.Clone(r)}
+	for i := range d.Requests {
+		s := &d.Requests[i]
 		s.Answer = nil
 		if at := made.Verdicts[i].At; at >= 0 {
 			s.Slice, s.Answer = made.Asked[at], &made.Answers[at]
@@ -105,7 +104,7 @@ func stateOf(s *table.DecidedSlice) *holding.Slice {
 
 // decided are Requests with decisions.
 type decided struct {
-	all      Requests
+	Requests
 	granted  map[string]map[string]capacity.Amounts
 	byPolicy map[string]table.PolicyGrants
 }
@@ -113,9 +112,3 @@ type decided struct {
 func (d *decided) Granted() map[string]map[string]capacity.Amounts { return d.granted }
 
 func (d *decided) Under(policy string) table.PolicyGrants { return d.byPolicy[policy] }
-
-func (d *decided) All(yield func(table.DecidedSlice) bool) { d.all.All(yield) }
-
-func (d *decided) DryRun(terms func() *offer.AllocationInput) table.SliceDecisions {
-	return d.all.DryRun(terms)
-}
