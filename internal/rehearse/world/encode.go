@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -32,63 +33,26 @@ func Encode(to io.Writer, s *table.Snapshot, content *capacity.Copy, version str
 	if len(filters) > 0 {
 		e.field("filters", filters)
 	}
-	e.list("policies", func(yield func(any) bool) {
-		for i := range s.Policies {
-			if !yield(policyObject(&s.Policies[i])) {
-				return
-			}
-		}
-	})
-	e.list("consumers", func(yield func(any) bool) {
-		for _, c := range s.Input.Consumers {
-			if !yield(rest.WorldConsumer{ClusterID: c.ID, Labels: c.Labels}) {
-				return
-			}
-		}
-	})
+	e.list("policies", objects(pointers(s.Policies), policyObject))
+	e.list("consumers", objects(pointers(s.Input.Consumers), consumerObject))
 	e.list("offers", func(yield func(any) bool) { yieldAllOffers(s, yield) })
 	if levels := levelsOf(s.Input.Levels); len(levels) > 0 {
 		e.field("levels", levels)
 	}
 	e.encodeExternal(s.Input.External)
-	e.list("slices", func(yield func(any) bool) {
-		if s.Slices == nil {
-			return
-		}
-		for d := range s.Slices.All {
-			if !yield(sliceObject(&d)) {
-				return
-			}
-		}
-	})
-	if len(content.Groups) > 0 {
-		e.list("nodeGroups", func(yield func(any) bool) {
-			for i := range content.Groups {
-				if !yield(groupObject(&content.Groups[i])) {
-					return
-				}
-			}
-		})
+	decided := func(func(table.DecidedSlice) bool) {}
+	if s.Slices != nil {
+		decided = s.Slices.All
 	}
-	e.list("nodes", func(yield func(any) bool) {
-		byName := slices.SortedFunc(slices.Values(content.Nodes), func(a, b capacity.Node) int {
-			return strings.Compare(a.Name, b.Name)
-		})
-		for i := range byName {
-			if !yield(nodeObject(&byName[i])) {
-				return
-			}
-		}
+	e.list("slices", objects(decided, sliceObject))
+	if len(content.Groups) > 0 {
+		e.list("nodeGroups", objects(pointers(content.Groups), groupObject))
+	}
+	byName := slices.SortedFunc(slices.Values(content.Nodes), func(a, b capacity.Node) int {
+		return strings.Compare(a.Name, b.Name)
 	})
-	e.list("pods", func(yield func(any) bool) {
-		for p := range content.Pods {
-			if !yield(rest.WorldPod{
-				UID: p.Key, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: Amounts(p.Requests),
-			}) {
-				return
-			}
-		}
-	})
+	e.list("nodes", objects(pointers(byName), nodeObject))
+	e.list("pods", objects(content.Pods, podObject))
 	e.text("}\n")
 	if e.err != nil {
 		return e.err
@@ -131,19 +95,42 @@ func (e *encoder) field(name string, value any) {
 }
 
 // list writes the elements as they come, each on a line of its own.
-func (e *encoder) list(name string, elements func(yield func(any) bool)) {
+func (e *encoder) list(name string, elements iter.Seq[any]) {
 	e.name(name)
 	separator := "[\n"
-	elements(func(element any) bool {
+	for element := range elements {
 		e.text(separator)
-		e.value(element)
+		if e.value(element); e.err != nil {
+			return
+		}
 		separator = ",\n"
-		return e.err == nil
-	})
+	}
 	if separator == "[\n" {
 		e.text("[")
 	}
 	e.text("]")
+}
+
+// objects yields the object of each element.
+func objects[T, O any](all iter.Seq[T], object func(T) O) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		for element := range all {
+			if !yield(object(element)) {
+				return
+			}
+		}
+	}
+}
+
+// pointers yields a pointer to each element.
+func pointers[T any](all []T) iter.Seq[*T] {
+	return func(yield func(*T) bool) {
+		for i := range all {
+			if !yield(&all[i]) {
+				return
+			}
+		}
+	}
 }
 
 // policyObject returns a policy with the part of its status that matters: what it has offered, and
@@ -161,6 +148,16 @@ func policyObject(p *table.Policy) *v1alpha1.ResourcePolicy {
 		}}
 	}
 	return &object
+}
+
+func consumerObject(c *offer.Consumer) rest.WorldConsumer {
+	return rest.WorldConsumer{ClusterID: c.ID, Labels: c.Labels}
+}
+
+func podObject(p capacity.Pod) rest.WorldPod {
+	return rest.WorldPod{
+		UID: p.Key, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: Amounts(p.Requests),
+	}
 }
 
 // yieldAllOffers yields the offers of each consumer that is known or has departed, and the default offer.
@@ -213,7 +210,7 @@ func levelsOf(levels map[string]capacity.Amounts) map[string]rest.Amounts {
 	return out
 }
 
-func sliceObject(s *table.DecidedSlice) rest.WorldSlice {
+func sliceObject(s table.DecidedSlice) rest.WorldSlice {
 	return rest.WorldSlice{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Consumer: s.Consumer, Class: s.Class,
 		Created: time.Unix(s.Created, 0).UTC(), Asked: Amounts(s.Request), Labels: s.Labels, Accepted: s.Slice.Granted != nil,

@@ -73,7 +73,7 @@ func (p listed) Decide(_ time.Time, terms func() *offer.AllocationInput) table.S
 func TestASnapshotHasTheProblemOfARequest(t *testing.T) {
 	want := table.DecidedSlice{Problem: "asks for 500m nvidia.com/gpu", Slice: grant.Slice{Invalid: true}}
 	var d decoder
-	of := sliceObject(&want)
+	of := sliceObject(want)
 	test.Must(t, d.slice(&of))
 	if got := d.requests[0]; got.Problem != want.Problem || !got.Invalid {
 		t.Errorf("got %+v", got)
