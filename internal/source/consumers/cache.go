@@ -1,11 +1,13 @@
 package consumers
 
 import (
-	"cmp"
 	"maps"
 	"slices"
 	"sync"
 
+	"github.com/go-logr/logr"
+
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 )
 
@@ -13,61 +15,34 @@ import (
 // the labels of all of them. Where labels differ, the kind that is first in kinds wins, and within
 // a kind the object that is first by name. It is safe for concurrent use.
 type Cache struct {
+	// byKind has the consumers of each of kinds by object.
+	byKind []*kube.ObjectCache[offer.Consumer]
+
 	mu     sync.Mutex
-	byKind [][]described
 	merged []offer.Consumer
 	stale  bool
 }
 
-type described struct {
-	object string
-	offer.Consumer
-}
-
 // NewCache returns an empty Cache.
-func NewCache() *Cache { return &Cache{byKind: make([][]described, len(kinds))} }
-
-// set records what an object describes, and reports whether that has changed.
-func (c *Cache) set(kind int, object string, consumer offer.Consumer) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i, found := c.find(kind, object)
-	if !found {
-		c.byKind[kind] = slices.Insert(c.byKind[kind], i, described{object: object, Consumer: consumer})
-		c.stale = true
-		return true
+func NewCache() *Cache {
+	c := &Cache{}
+	for _, k := range kinds {
+		c.byKind = append(c.byKind, kube.NewObjectCache(k.consumer))
 	}
-	was := &c.byKind[kind][i]
-	if was.ID == consumer.ID && maps.Equal(was.Labels, consumer.Labels) {
-		return false
-	}
-	was.Consumer, c.stale = consumer, true
-	return true
+	return c
 }
 
-// remove forgets an object, and reports whether it was known.
-func (c *Cache) remove(kind int, object string) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	i, found := c.find(kind, object)
-	if found {
-		c.byKind[kind] = slices.Delete(c.byKind[kind], i, i+1)
-		c.stale = true
-	}
-	return found
+// handlerOf returns the handler that brings the objects of one of kinds to the cache.
+func (c *Cache) handlerOf(kind int, log logr.Logger) handler {
+	return handler{ObjectCache: c.byKind[kind], kind: kinds[kind], cache: c, log: log}
 }
 
-// removeAll forgets all objects of the kind.
-func (c *Cache) removeAll(kind int) {
+// note makes List merge again after a change, and returns whether there was one.
+func (c *Cache) note(changed bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.byKind[kind], c.stale = nil, true
-}
-
-func (c *Cache) find(kind int, object string) (int, bool) {
-	return slices.BinarySearchFunc(c.byKind[kind], object, func(d described, name string) int {
-		return cmp.Compare(d.object, name)
-	})
+	c.stale = c.stale || changed
+	return changed
 }
 
 // List returns each consumer once, sorted by ID, and the same list while none changes. The caller
@@ -79,11 +54,13 @@ func (c *Cache) List() []offer.Consumer {
 		return c.merged
 	}
 	byID := map[string]offer.Consumer{}
-	for _, objects := range c.byKind {
-		for _, d := range objects {
+	for _, kind := range c.byKind {
+		objects := kind.All()
+		for _, name := range slices.Sorted(maps.Keys(objects)) {
+			d := objects[name]
 			known, ok := byID[d.ID]
 			if !ok {
-				byID[d.ID] = d.Consumer
+				byID[d.ID] = d
 				continue
 			}
 			labels := maps.Clone(d.Labels)

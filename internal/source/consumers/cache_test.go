@@ -4,8 +4,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
@@ -55,21 +57,42 @@ func TestConsumersAreParsedFromEachKind(t *testing.T) {
 
 func TestLabelsOfAllObjectsAreMergedAndTheFirstKindWins(t *testing.T) {
 	c := NewCache()
-	c.set(2, "ns/rome", offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "bronze", "from": "tenant"}})
-	c.set(0, "b", offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "silver"}})
-	c.set(0, "a", offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "gold"}})
-	c.set(1, "x", offer.Consumer{ID: "oslo"})
+	object := func(kind int, name, id string, labels map[string]string) *unstructured.Unstructured {
+		u := &unstructured.Unstructured{Object: map[string]any{}}
+		u.SetName(name)
+		u.SetUID(types.UID(name))
+		u.SetLabels(labels)
+		test.Must(t, unstructured.SetNestedField(u.Object, id, kinds[kind].clusterID...))
+		return u
+	}
+	set := func(kind int, name, id string, labels map[string]string) bool {
+		return c.handlerOf(kind, logr.Discard()).Set(object(kind, name, id, labels))
+	}
+	remove := func(kind int, name string) bool {
+		return c.handlerOf(kind, logr.Discard()).Remove(object(kind, name, "rome", nil))
+	}
+	set(2, "of-rome", "rome", map[string]string{"tier": "bronze", "from": "tenant"})
+	set(0, "b", "rome", map[string]string{"tier": "silver"})
+	set(0, "a", "rome", map[string]string{"tier": "gold"})
+	set(1, "x", "oslo", nil)
 	want := []offer.Consumer{{ID: "oslo"}, {ID: "rome", Labels: map[string]string{"tier": "gold", "from": "tenant"}}}
 	if diff := cmp.Diff(want, c.List()); diff != "" {
 		t.Error(diff)
 	}
-	if c.set(0, "a", offer.Consumer{ID: "rome", Labels: map[string]string{"tier": "gold"}}) {
+	list := c.List()
+	if set(0, "a", "rome", map[string]string{"tier": "gold"}) {
 		t.Error("setting the same consumer again reports a change")
 	}
-	if !c.remove(0, "a") || c.remove(0, "a") {
+	if set(0, "no-peer-yet", "", nil) {
+		t.Error("an object without an ID reports a change")
+	}
+	if again := c.List(); &again[0] != &list[0] {
+		t.Error("the list is another one, although no consumer has changed")
+	}
+	if !remove(0, "a") || remove(0, "a") {
 		t.Error("remove does not report exactly the first removal")
 	}
-	c.removeAll(1)
+	c.handlerOf(1, logr.Discard()).RemoveAll()
 	want = []offer.Consumer{{ID: "rome", Labels: map[string]string{"tier": "silver", "from": "tenant"}}}
 	if diff := cmp.Diff(want, c.List()); diff != "" {
 		t.Error(diff)

@@ -9,6 +9,7 @@ import (
 
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=core.liqo.io;discovery.liqo.io,resources=foreignclusters,verbs=list;watch
@@ -27,7 +28,7 @@ type Tenants struct {
 func Watches(client dynamic.Interface, consumers *Cache, also Tenants, wake func(), log logr.Logger) kube.CRDInformers {
 	var all kube.CRDInformers
 	for i, k := range kinds {
-		handlers, fields := []kube.Handler{&handler{consumers: consumers, index: i, kind: k, log: log}}, [][]string(nil)
+		handlers, fields := []kube.Handler{consumers.handlerOf(i, log)}, [][]string(nil)
 		if k.GroupVersionResource == liqo.Tenants {
 			handlers, fields = append(handlers, also), also.Fields
 		}
@@ -39,29 +40,31 @@ func Watches(client dynamic.Interface, consumers *Cache, also Tenants, wake func
 
 // handler brings the objects of one kind to the cache.
 type handler struct {
-	consumers *Cache
-	index     int
-	kind      kind
-	log       logr.Logger
+	*kube.ObjectCache[offer.Consumer]
+	kind  kind
+	cache *Cache
+	log   logr.Logger
 }
 
 // Set implements kube.Handler.
-func (h *handler) Set(u *unstructured.Unstructured) bool {
-	consumer, err := h.kind.parse(u)
-	if err != nil {
+func (h handler) Set(u *unstructured.Unstructured) bool {
+	if _, err := h.kind.parse(u); err != nil {
 		if !errors.Is(err, errNoClusterID) {
 			h.log.Error(err, "Ignoring an object that describes no consumer",
 				"kind", h.kind.GroupVersionResource.String(), "object", kube.Key(u))
 		}
 		return h.Remove(u)
 	}
-	return h.consumers.set(h.index, kube.Key(u), consumer)
+	return h.cache.note(h.ObjectCache.Set(u))
 }
 
 // Remove implements kube.Handler.
-func (h *handler) Remove(u *unstructured.Unstructured) bool {
-	return h.consumers.remove(h.index, kube.Key(u))
+func (h handler) Remove(u *unstructured.Unstructured) bool {
+	return h.cache.note(h.ObjectCache.Remove(u))
 }
 
 // RemoveAll implements kube.Handler.
-func (h *handler) RemoveAll() { h.consumers.removeAll(h.index) }
+func (h handler) RemoveAll() {
+	h.ObjectCache.RemoveAll()
+	h.cache.note(true)
+}
