@@ -10,10 +10,10 @@ import (
 	"path"
 	"slices"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/sync/singleflight"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -48,15 +48,14 @@ type Lister struct {
 	log logr.Logger
 	now func() time.Time
 
-	mu      sync.Mutex
-	latest  *listing
-	running bool
+	// reading has the list that is being read, which its callers share.
+	reading singleflight.Group
+	// latest is the last one. Only reading uses it.
+	latest *listing
 }
 
-// listing is a list that is being read, or has been.
+// listing is a list that was read.
 type listing struct {
-	done chan struct{}
-	// The others are set when done is closed.
 	list  *ForeignClusters
 	err   error
 	ended time.Time
@@ -96,38 +95,26 @@ type storedCluster struct {
 // List returns the ForeignClusters, as they were at most MaxListAge ago. It waits for the API server
 // until the context ends.
 func (l *Lister) List(ctx context.Context) (*ForeignClusters, error) {
-	latest := l.current()
+	reading := l.reading.DoChan("", func() (any, error) {
+		if l.latest == nil || l.now().Sub(l.latest.ended) >= MaxListAge {
+			// Others wait for it too.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), listTimeout)
+			defer cancel()
+			list, err := l.read(ctx)
+			if err != nil {
+				l.log.Error(err, "Cannot list the ForeignClusters")
+			}
+			l.latest = &listing{list, err, l.now()}
+		}
+		return l.latest.list, l.latest.err
+	})
 	select {
-	case <-latest.done:
-		return latest.list, latest.err
+	case latest := <-reading:
+		list, _ := latest.Val.(*ForeignClusters)
+		return list, latest.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-}
-
-// current returns the listing to wait for, and begins one if the latest is too old. Its requests do not
-// use a caller's context, because others wait for them too.
-func (l *Lister) current() *listing {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.latest != nil && (l.running || l.now().Sub(l.latest.ended) < MaxListAge) {
-		return l.latest
-	}
-	next := &listing{done: make(chan struct{})}
-	l.latest, l.running = next, true
-	go func() {
-		ctx, cancel := context.WithTimeout(context.Background(), listTimeout)
-		defer cancel()
-		list, err := l.read(ctx)
-		if err != nil {
-			l.log.Error(err, "Cannot list the ForeignClusters")
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		next.list, next.err, next.ended, l.running = list, err, l.now(), false
-		close(next.done)
-	}()
-	return next
 }
 
 // read reads the objects of all kinds.
