@@ -2,6 +2,8 @@ package consumers
 
 import (
 	"maps"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // The shape in which the broker of Liqo's early days listed clusters.
@@ -104,10 +106,8 @@ func convert(stored map[string]any, id string) map[string]any {
 			metadata[name] = value
 		}
 	}
-	labels := maps.Clone(mapAt(stored, "metadata", "labels"))
-	if labels == nil {
-		labels = map[string]any{}
-	}
+	labels := map[string]any{}
+	maps.Copy(labels, mapAt(stored, "metadata", "labels"))
 	labels[clusterIDLabel] = id
 	metadata["labels"] = labels
 
@@ -138,23 +138,22 @@ func convert(stored map[string]any, id string) map[string]any {
 // complete returns a ForeignCluster of Liqo v0 with the fields of the early shape that it lacks. Later
 // versions of v0 dropped networkingEnabled, and omit a ttl of 0.
 func complete(stored map[string]any, id string) map[string]any {
-	cluster := maps.Clone(stored)
-	metadata, spec := maps.Clone(mapAt(stored, "metadata")), maps.Clone(mapAt(stored, "spec"))
-	labels := maps.Clone(mapAt(metadata, "labels"))
-	for _, m := range []*map[string]any{&metadata, &spec, &labels} {
-		if *m == nil {
-			*m = map[string]any{}
-		}
-	}
-	setDefault(labels, clusterIDLabel, id)
-	setDefault(spec, "clusterIdentity", map[string]any{"clusterID": "", "clusterName": ""})
-	setDefault(spec, "outgoingPeeringEnabled", auto)
-	setDefault(spec, "incomingPeeringEnabled", auto)
-	setDefault(spec, "networkingEnabled", networkingOf(stored))
-	setDefault(spec, "foreignAuthUrl", "")
-	setDefault(spec, "insecureSkipTLSVerify", true)
-	setDefault(spec, "ttl", 0)
+	labels := map[string]any{clusterIDLabel: id}
+	maps.Copy(labels, mapAt(stored, "metadata", "labels"))
+	metadata := map[string]any{}
+	maps.Copy(metadata, mapAt(stored, "metadata"))
 	metadata["labels"] = labels
+	spec := map[string]any{
+		"clusterIdentity":        map[string]any{"clusterID": "", "clusterName": ""},
+		"outgoingPeeringEnabled": auto,
+		"incomingPeeringEnabled": auto,
+		"networkingEnabled":      networkingOf(stored),
+		"foreignAuthUrl":         "",
+		"insecureSkipTLSVerify":  true,
+		"ttl":                    0,
+	}
+	maps.Copy(spec, mapAt(stored, "spec"))
+	cluster := maps.Clone(stored)
 	cluster["metadata"], cluster["spec"] = metadata, spec
 	return cluster
 }
@@ -179,12 +178,6 @@ func networkingOf(stored map[string]any) string {
 	return auto
 }
 
-func setDefault(m map[string]any, name string, value any) {
-	if _, ok := m[name]; !ok {
-		m[name] = value
-	}
-}
-
 // mapAt returns the object at a path, or nil.
 func mapAt(m map[string]any, path ...string) map[string]any {
 	for _, name := range path {
@@ -195,7 +188,6 @@ func mapAt(m map[string]any, path ...string) map[string]any {
 
 // textAt returns the string at a path, or the empty one.
 func textAt(m map[string]any, path ...string) string {
-	last := len(path) - 1
-	text, _ := mapAt(m, path[:last]...)[path[last]].(string)
+	text, _, _ := unstructured.NestedString(m, path...)
 	return text
 }
