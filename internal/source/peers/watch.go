@@ -25,32 +25,42 @@ const requested = liqo.ReplicationLabel + "=true"
 // not block, when one has changed. They follow each kind for as long as its CustomResourceDefinition
 // exists.
 func Watches(client dynamic.Interface, ledger *capacity.Ledger, wake func(), log logr.Logger) kube.CRDInformers {
-	g := &groups{ledger: ledger, nodes: map[string]virtualNode{}, slices: map[string]capacity.Amounts{}}
+	g := newGroups(ledger)
 	return kube.CRDInformers{
 		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: liqo.VirtualNodes, Strip: stripVirtualNode}, wake, log,
-			handler[virtualNode]{g, g.nodes, parseVirtualNode}),
+			handler{g.nodes, g}),
 		kube.NewCRDInformer(client,
 			kube.Kind{GroupVersionResource: liqo.ResourceSlices, Selector: requested, Strip: stripSlice}, wake, log,
-			handler[capacity.Amounts]{g, g.slices, parseSlice}),
+			handler{g.slices, g}),
 	}
 }
 
 // groups are the VirtualNodes and ResourceSlices by key.
 type groups struct {
 	ledger *capacity.Ledger
-	mu     sync.Mutex
-	nodes  map[string]virtualNode
-	slices map[string]capacity.Amounts
+	nodes  *kube.ObjectCache[virtualNode]
+	slices *kube.ObjectCache[capacity.Amounts]
+	// mu lets the last update be the one that knows all changes.
+	mu sync.Mutex
+}
+
+func newGroups(ledger *capacity.Ledger) *groups {
+	return &groups{
+		ledger: ledger, nodes: kube.NewObjectCache(parseVirtualNode), slices: kube.NewObjectCache(parseSlice),
+	}
 }
 
 // update tells the ledger, and reports whether its account changed.
 func (g *groups) update() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	nodes, given := g.nodes.All(), g.slices.All()
 	byKey := map[string]*capacity.NodeGroup{}
-	for _, key := range slices.Sorted(maps.Keys(g.nodes)) {
-		n := g.nodes[key]
+	for _, key := range slices.Sorted(maps.Keys(nodes)) {
+		n := nodes[key]
 		group := byKey[n.group]
 		if group == nil {
-			group = &capacity.NodeGroup{Key: n.group, Peer: n.peer, Given: g.slices[n.group]}
+			group = &capacity.NodeGroup{Key: n.group, Peer: n.peer, Given: given[n.group]}
 			byKey[n.group] = group
 		}
 		group.Nodes = append(group.Nodes, n.name)
@@ -63,33 +73,21 @@ func (g *groups) update() bool {
 }
 
 // handler brings the objects of one kind to the groups.
-type handler[T any] struct {
+type handler struct {
+	kube.Handler
 	groups *groups
-	of     map[string]T
-	parse  func(*unstructured.Unstructured) T
 }
 
 // Set implements kube.Handler.
-func (h handler[T]) Set(u *unstructured.Unstructured) bool {
-	parsed := h.parse(u)
-	h.groups.mu.Lock()
-	defer h.groups.mu.Unlock()
-	h.of[kube.Key(u)] = parsed
-	return h.groups.update()
-}
+func (h handler) Set(u *unstructured.Unstructured) bool { return h.Handler.Set(u) && h.groups.update() }
 
 // Remove implements kube.Handler.
-func (h handler[T]) Remove(u *unstructured.Unstructured) bool {
-	h.groups.mu.Lock()
-	defer h.groups.mu.Unlock()
-	delete(h.of, kube.Key(u))
-	return h.groups.update()
+func (h handler) Remove(u *unstructured.Unstructured) bool {
+	return h.Handler.Remove(u) && h.groups.update()
 }
 
 // RemoveAll implements kube.Handler.
-func (h handler[T]) RemoveAll() {
-	h.groups.mu.Lock()
-	defer h.groups.mu.Unlock()
-	clear(h.of)
+func (h handler) RemoveAll() {
+	h.Handler.RemoveAll()
 	h.groups.update()
 }

@@ -52,8 +52,8 @@ func TestWhichVirtualNodesAreOfOneResourceSlice(t *testing.T) {
 
 func TestTheLedgerIsToldWhatNodesHaveTogether(t *testing.T) {
 	ledger := capacity.NewLedger()
-	g := &groups{ledger: ledger, nodes: map[string]virtualNode{}, slices: map[string]capacity.Amounts{}}
-	nodes, given := handler[virtualNode]{g, g.nodes, parseVirtualNode}, handler[capacity.Amounts]{g, g.slices, parseSlice}
+	g := newGroups(ledger)
+	nodes, given := handler{g.nodes, g}, handler{g.slices, g}
 	want := func(groups ...capacity.NodeGroup) {
 		t.Helper()
 		if diff := cmp.Diff(groups, ledger.Copy().Groups, cmpopts.EquateEmpty()); diff != "" {
@@ -122,8 +122,8 @@ func TestAProviderCannotNameAnotherAsTheGiver(t *testing.T) {
 	kept, err := stripVirtualNode(spoofed)
 	test.Must(t, err)
 	ledger := capacity.NewLedger()
-	g := &groups{ledger: ledger, nodes: map[string]virtualNode{}, slices: map[string]capacity.Amounts{}}
-	handler[virtualNode]{g, g.nodes, parseVirtualNode}.Set(kept.(*unstructured.Unstructured))
+	g := newGroups(ledger)
+	handler{g.nodes, g}.Set(kept.(*unstructured.Unstructured))
 	for _, reported := range []capacity.Node{{Name: "n", Virtual: true, Peer: "oslo"}, {Name: "n"}} {
 		ledger.SetNode(reported)
 		if n := ledger.Copy().Nodes[0]; !n.Virtual || n.Peer != "milan" {
