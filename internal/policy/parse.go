@@ -40,19 +40,20 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 	s, path := &p.Spec, field.NewPath("spec")
 	parse := parser{}
 	out = &offer.Policy{
-		Name:             p.Name,
-		Version:          fmt.Sprintf("%s/%d", p.UID, p.Generation),
-		Created:          p.CreationTimestamp.Unix(),
-		Class:            parse.class(s.Class, path.Child("class")),
-		Priority:         s.Priority,
-		DryRun:           modes.parse(&parse, s.Mode, path.Child("mode")),
-		Max:              parse.amounts(s.Offer.Max, path.Child("offer", "max")),
-		MaxShares:        parse.shares(s.Offer.MaxPercent, s.Offer.MaxPercentages, path.Child("offer")),
-		Resources:        parse.resources(s.Offer.Resources, path.Child("offer", "resources")),
-		ThresholdPercent: parse.threshold(s.UpdateThresholdPercent, path.Child("updateThresholdPercent")),
-		Reclaim:          reclaims.parse(&parse, s.Reclaim, path.Child("reclaim")),
-		Slices:           parse.slices(s, path.Child("slices")),
-		Catalog:          parse.catalog(s, path.Child("catalog")),
+		Name:      p.Name,
+		Version:   fmt.Sprintf("%s/%d", p.UID, p.Generation),
+		Created:   p.CreationTimestamp.Unix(),
+		Class:     parse.class(s.Class, path.Child("class")),
+		Priority:  s.Priority,
+		DryRun:    modes.parse(&parse, s.Mode, path.Child("mode")),
+		Max:       parse.amounts(s.Offer.Max, path.Child("offer", "max")),
+		MaxShares: parse.shares(s.Offer.MaxPercent, s.Offer.MaxPercentages, path.Child("offer")),
+		Resources: parse.resources(s.Offer.Resources, path.Child("offer", "resources")),
+		ThresholdPercent: number(&parse, s.UpdateThresholdPercent, 0, 100, defaultThresholdPercent,
+			path.Child("updateThresholdPercent")),
+		Reclaim: reclaims.parse(&parse, s.Reclaim, path.Child("reclaim")),
+		Slices:  parse.slices(s, path.Child("slices")),
+		Catalog: parse.catalog(s, path.Child("catalog")),
 	}
 	if s.Consumers != nil {
 		out.Consumers = parse.scope(*s.Consumers, path.Child("consumers"))
@@ -129,14 +130,15 @@ func (of words[W, V]) parse(p *parser, word W, path *field.Path) V {
 	return value
 }
 
-func (p *parser) threshold(t *int32, path *field.Path) int64 {
-	if t == nil {
-		return defaultThresholdPercent
+// number parses a number that may be left out.
+func number[V ~int32](p *parser, v *V, least, most, otherwise int32, path *field.Path) int64 {
+	if v == nil {
+		return int64(otherwise)
 	}
-	if *t < 0 || *t > 100 {
-		p.invalid(path, *t, "write 0 to 100")
+	if int32(*v) < least || int32(*v) > most {
+		p.invalid(path, int32(*v), fmt.Sprintf("write %d to %d", least, most))
 	}
-	return int64(*t)
+	return int64(*v)
 }
 
 func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
@@ -148,14 +150,7 @@ func (p *parser) scope(c v1alpha1.Consumers, path *field.Path) offer.Scope {
 		scope.IDs[id] = struct{}{}
 	}
 	scope.Selector = p.selector(c.Selector, path.Child("selector"))
-	if c.Filter != "" {
-		f, err := filter.Consumers(c.Filter)
-		if err != nil {
-			p.filter(path.Child("filter"), c.Filter, err)
-		} else {
-			scope.Filters = []offer.ConsumerFilter{f}
-		}
-	}
+	scope.Filters = filters(p, c.Filter, filter.Consumers, path.Child("filter"))
 	return scope
 }
 
@@ -176,9 +171,17 @@ func (p *parser) clusterIDs(
 	return out
 }
 
-// filter adds the mistake in an expression.
-func (p *parser) filter(path *field.Path, expression string, err error) {
-	p.invalid(path, kube.Shorten(expression, kube.MaxShown), err.Error())
+// filters parses an expression that may be left out.
+func filters[F any](p *parser, expression string, compile func(string) (F, error), path *field.Path) []F {
+	if expression == "" {
+		return nil
+	}
+	f, err := compile(expression)
+	if err != nil {
+		p.invalid(path, kube.Shorten(expression, kube.MaxShown), err.Error())
+		return nil
+	}
+	return []F{f}
 }
 
 // oneSource is the remedy for an offer with no source, or with several.
@@ -230,21 +233,19 @@ func (p *parser) withoutPool(path *field.Path, set map[string]bool) {
 
 // share parses which share of the nodes of a pool is offered.
 func (p *parser) share(o v1alpha1.PolicyOffer, path *field.Path) *offer.Nodes {
-	nodes := &offer.Nodes{Reserve: p.amounts(o.Reserve, path.Child("reserve")), Percent: defaultPercent}
-	if o.Percent != nil {
-		nodes.Percent = percent(p, *o.Percent, maxPercent, path.Child("percent"))
+	return &offer.Nodes{
+		Reserve:     p.amounts(o.Reserve, path.Child("reserve")),
+		Percent:     number(p, o.Percent, 1, maxPercent, defaultPercent, path.Child("percent")),
+		Percentages: percentages(p, o.Percentages, maxPercent, path.Child("percentages")),
 	}
-	nodes.Percentages = percentages(p, o.Percentages, maxPercent, path.Child("percentages"))
-	return nodes
 }
 
 // shares parses the most of a pool that one consumer is offered.
 func (p *parser) shares(each *v1alpha1.Share, byName v1alpha1.Shares, path *field.Path) offer.Shares {
-	s := offer.Shares{Percentages: percentages(p, byName, maxShare, path.Child("maxPercentages"))}
-	if each != nil {
-		s.Percent = percent(p, *each, maxShare, path.Child("maxPercent"))
+	return offer.Shares{
+		Percentages: percentages(p, byName, maxShare, path.Child("maxPercentages")),
+		Percent:     number(p, each, 1, maxShare, 0, path.Child("maxPercent")),
 	}
-	return s
 }
 
 // nodes parses which nodes of this cluster's own are in a pool.
@@ -253,14 +254,7 @@ func (p *parser) nodes(out *offer.Nodes, n *v1alpha1.Nodes, path *field.Path) {
 	out.Selection = capacity.Selection{
 		Selector: p.selector(n.Selector, path.Child("selector")), Tolerations: selection.Tolerations(n.Tolerations),
 	}
-	if n.Filter != "" {
-		f, err := filter.Nodes(n.Filter)
-		if err != nil {
-			p.filter(path.Child("filter"), n.Filter, err)
-		} else {
-			out.Selection.Filters = []capacity.NodeFilter{f}
-		}
-	}
+	out.Selection.Filters = filters(p, n.Filter, filter.Nodes, path.Child("filter"))
 	for i, t := range n.Tolerations {
 		p.toleration(t, path.Child("tolerations").Index(i))
 	}
@@ -302,13 +296,6 @@ func (p *parser) toleration(t corev1.Toleration, path *field.Path) {
 	}
 }
 
-func percent[V ~int32](p *parser, v V, most int32, path *field.Path) int64 {
-	if int32(v) < 1 || int32(v) > most {
-		p.invalid(path, int32(v), fmt.Sprintf("write 1 to %d", most))
-	}
-	return int64(v)
-}
-
 // percentages returns nil for none.
 func percentages[V ~int32](
 	p *parser, written map[corev1.ResourceName]V, most int32, path *field.Path,
@@ -318,9 +305,9 @@ func percentages[V ~int32](
 	}
 	out := make(map[string]int64, len(written))
 	for _, name := range slices.Sorted(maps.Keys(written)) {
-		at := path.Key(string(name))
+		percent, at := written[name], path.Key(string(name))
 		p.resource(string(name), at)
-		out[string(name)] = percent(p, written[name], most, at)
+		out[string(name)] = number(p, &percent, 1, most, 0, at)
 	}
 	return out
 }

@@ -25,19 +25,13 @@ const (
 
 // external parses the source of a policy in this class.
 func (p *parser) external(e *v1alpha1.External, class string, path *field.Path) *offer.External {
-	out := &offer.External{Monitor: capacity.Monitor{
-		Address: p.address(e.Address, path.Child("address")), Timeout: defaultTimeoutSeconds * time.Second,
-	}}
+	out := &offer.External{Monitor: capacity.Monitor{Address: p.address(e.Address, path.Child("address"))}}
 	out.Flat = forms.parse(p, e.Form, path.Child("form"))
 	if !out.Flat { // Without pools there is none to choose by the class.
 		out.Class = class
 	}
-	if t := e.TimeoutSeconds; t != nil {
-		if *t < 1 || *t > maxTimeoutSeconds {
-			p.invalid(path.Child("timeoutSeconds"), *t, "write 1 to 30")
-		}
-		out.Timeout = time.Duration(*t) * time.Second
-	}
+	seconds := number(p, e.TimeoutSeconds, 1, maxTimeoutSeconds, defaultTimeoutSeconds, path.Child("timeoutSeconds"))
+	out.Timeout = time.Duration(seconds) * time.Second
 	out.Zero = failures.parse(p, e.OnFailure, path.Child("onFailure"))
 	if e.TLS != nil {
 		out.CABundle, out.ServerName = p.externalTLS(e.TLS, path.Child("tls"))

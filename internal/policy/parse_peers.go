@@ -22,14 +22,9 @@ const (
 // peers parses which virtual nodes are in a pool.
 func (p *parser) peers(out *offer.Nodes, peers *v1alpha1.Peers, path *field.Path) {
 	out.Count = counts.parse(p, peers.Count, path.Child("count"))
-	of := &capacity.Peers{Depth: defaultDepth, IDs: p.clusterIDs(peers.ClusterIDs, peers.Selector, "cluster", path)}
+	of := &capacity.Peers{IDs: p.clusterIDs(peers.ClusterIDs, peers.Selector, "cluster", path)}
 	slices.Sort(of.IDs)
-	if d := peers.Depth; d != nil {
-		if *d < 1 || *d > maxDepth {
-			p.invalid(path.Child("depth"), *d, "write 1 to 8")
-		}
-		of.Depth = int(*d)
-	}
+	of.Depth = int(number(p, peers.Depth, 1, maxDepth, defaultDepth, path.Child("depth")))
 	out.Selection = capacity.Selection{
 		Selector: p.selector(peers.Selector, path.Child("selector")), Peers: of,
 		Tolerations: selection.Tolerations([]corev1.Toleration{

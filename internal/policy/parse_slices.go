@@ -33,14 +33,7 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 			"slices answers the ResourceSlices of a class: set class, or leave slices out"))
 	}
 	out.DenyExcess = excesses.parse(p, s.OnExcess, path.Child("onExcess"))
-	if s.Filter != "" {
-		f, err := filter.Slices(s.Filter)
-		if err != nil {
-			p.filter(path.Child("filter"), s.Filter, err)
-		} else {
-			out.Filters = []offer.SliceFilter{f}
-		}
-	}
+	out.Filters = filters(p, s.Filter, filter.Slices, path.Child("filter"))
 	out.FilterMessage = p.text(string(s.FilterMessage), titleRule, path.Child("filterMessage"), "write one line of text")
 	if s.Defaults != nil {
 		out.Defaults = p.amounts(s.Defaults, path.Child("defaults"))
