@@ -63,7 +63,7 @@ func (d *Decision) leaveToOthers(i int) {
 func (d *Decision) keepUnwritable(i int, held protocol.Share) {
 	c, v := d.Slices[i], &d.Verdicts[i]
 	v.Mode = Unwritable
-	v.Want.Share, v.Want.Stands = d.used(c, d.Consumers[i], held).With(c.MayStand(held)).With(d.allowed(i, held)), true
+	v.Want.Share, v.Want.Stands = d.used(i, held).With(c.MayStand(held)).With(d.allowed(i, held)), true
 	d.pin(i, v.Want.Share, nil)
 	d.keepEarlier(i, c.Holds.Without(c.Class))
 }
@@ -89,7 +89,7 @@ func (d *Decision) leftAlone(i int, held protocol.Share) bool {
 // back when the tenant was drained.
 func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 	c, v := d.Slices[i], &d.Verdicts[i]
-	b := sliceHoldings{had: held, used: d.used(c, d.Consumers[i], held), others: c.Holds.Without(c.Class)}
+	b := sliceHoldings{had: held, used: d.used(i, held), others: c.Holds.Without(c.Class)}
 	v.Want.Kept = b.used.With(d.allowed(i, held))
 	if from := b.others.In(c.answeredLast()); !c.Settled && !from.Empty() && c.vouchedOf(held).Empty() {
 		// The slice has just come from another class, and keeps its grant there until it is answered here.
@@ -98,7 +98,7 @@ func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 		v.Want.Earlier = v.Want.Earlier.Add(from)
 	}
 	if c.Released {
-		d.pin(i, d.used(c, d.Consumers[i], b.had).With(d.allowed(i, b.had)), nil)
+		d.pin(i, d.used(i, b.had).With(d.allowed(i, b.had)), nil)
 		b.had, b.used = protocol.Share{Class: b.had.Class}, protocol.Share{Class: c.Class}
 	}
 	b.has = c.Standing(b.had)
@@ -191,7 +191,7 @@ func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, po
 		if policy != "" && d.Terms.ShareNodes(policy, share.Policy) {
 			beyond = c.Holds.In(c.Class)
 		}
-		used := d.usedBeyond(c, d.Consumers[i], share, beyond)
+		used := d.usedBeyond(i, share, beyond)
 		d.pin(i, share, share.Less(used).Amounts)
 		if settled && !d.exceeds(i, c, share) {
 			share = used
@@ -203,7 +203,10 @@ func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, po
 // allowed returns how much of a share Liqo still lets pods of the slice use: its Quota follows an answer that is
 // smaller only after a while.
 func (d *Decision) allowed(i int, share protocol.Share) protocol.Share {
-	return share.Least(d.quota(i))
+	if d.Quotas == nil {
+		return share.Least(nil)
+	}
+	return share.Least(d.Quotas[i])
 }
 
 // exceeds reports whether the Quota of a slice allows more of a share than the answer to a slice of its name. A
@@ -221,13 +224,6 @@ func (d *Decision) exceeds(i int, c *Slice, share protocol.Share) bool {
 	return false
 }
 
-func (d *Decision) quota(i int) capacity.Amounts {
-	if d.Quotas == nil {
-		return nil
-	}
-	return d.Quotas[i]
-}
-
 // pin counts a share that cannot be taken back now. Of that, a write of the slice is about to give up falling.
 func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 	if share.Empty() {
@@ -243,14 +239,14 @@ func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 }
 
 // used returns what the pods of a slice still request of a share.
-func (d *Decision) used(c *Slice, consumer string, share protocol.Share) protocol.Share {
-	return d.usedBeyond(c, consumer, share, protocol.Share{})
+func (d *Decision) used(i int, share protocol.Share) protocol.Share {
+	return d.usedBeyond(i, share, protocol.Share{})
 }
 
 // usedBeyond returns what the pods of a slice still request of a share, of all that they request beyond
 // another one.
-func (d *Decision) usedBeyond(c *Slice, consumer string, share, other protocol.Share) protocol.Share {
-	row := d.Terms.View.Used.Of(consumer).By(c.Creator)
+func (d *Decision) usedBeyond(i int, share, other protocol.Share) protocol.Share {
+	row := d.Terms.View.Used.Of(d.Consumers[i]).By(d.Slices[i].Creator)
 	var amounts capacity.Amounts
 	for resource, amount := range share.Amounts {
 		if used := min(amount, row.At(d.Terms.Column(resource))-other.Amounts[resource]); used > 0 {

@@ -20,7 +20,7 @@ func (d *Decision) release(i int) {
 	}
 	next := d.successor(i)
 	for _, share := range c.Holds {
-		used := d.used(c, d.Consumers[i], share)
+		used := d.used(i, share)
 		rest := share
 		switch {
 		case whole:
