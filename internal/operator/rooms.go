@@ -116,7 +116,7 @@ func (h *house) ofSlices() (room, error) {
 	grants, err := h.decider.WatchGrants(h.mgr.GetCache(), h.wake)
 	return room{
 		leading: []manager.Runnable{h.answers}, sources: []engine.Source{grants},
-		published: []func(*table.Snapshot){h.answers.Commit}, collectors: []prometheus.Collector{h.answers},
+		published: []func(*table.Snapshot){h.answers.Commit}, collectors: h.answers.Metrics(),
 	}, err
 }
 

@@ -53,7 +53,7 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 		}))
 	}
 	terms := benchTerms()
-	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), restore.New(), logr.Discard())
+	w := NewWriter(&Clients{}, nil, nil, "", sources, debounce.New(0), func() bool { return true }, &events.FakeRecorder{}, restore.New(), logr.Discard())
 	queue := startQueue(t, w)
 	sources.cache.beginTerm("term", listed, nil, func(*slice) (string, bool) { return "", false })
 	for version := slices; ; {

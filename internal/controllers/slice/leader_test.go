@@ -51,7 +51,7 @@ type process struct {
 
 func newProcess(t *testing.T) *process {
 	d := NewDecider(nil, 0, func() {}, func() {}, logr.Discard())
-	w := newWriter(nil, nil, d, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), restore.New(), logr.Discard())
+	w := NewWriter(&Clients{}, nil, nil, "", d, debounce.New(0), func() bool { return true }, &events.FakeRecorder{}, restore.New(), logr.Discard())
 	startQueue(t, w)
 	return &process{
 		Writer: w, start: time.Now(),

@@ -60,7 +60,7 @@ func aLeader(t *testing.T, listed ...slice) *Writer {
 	sources := NewDecider(nil, 0, func() {}, func() {}, logr.Discard())
 	sources.gates.owners.Set(aTenantNamespace(t, map[string]string{liqo.TenantNamespaceLabel: "true", liqo.RemoteClusterIDLabel: "rome"}))
 	sources.gates.tenants.Set(aTenant(t, "rome"))
-	w := newWriter(nil, nil, sources, debounce.New(0), func() bool { return true }, newEvents(&events.FakeRecorder{}), restore.New(), logr.Discard())
+	w := NewWriter(&Clients{}, nil, nil, "", sources, debounce.New(0), func() bool { return true }, &events.FakeRecorder{}, restore.New(), logr.Discard())
 	startQueue(t, w)
 	sources.cache.beginTerm("term", listed, nil, nobody)
 	return w

@@ -108,7 +108,7 @@ func (w *Writer) retry(ctx context.Context, uid types.UID, t *task, err error) {
 func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	c, g := t.on, t.answer
 	result, err := w.update(ctx, c, g.patch, t.want.Stands)
-	if err != nil && (kube.TooLarge(err) || apierrors.IsInvalid(err)) {
+	if kube.RefusedContent(err) {
 		smaller := g.minimal()
 		if result, err = w.update(ctx, c, smaller.patchAlone, t.want.Stands || equal(smaller, c.answer)); err == nil {
 			*g = smaller
@@ -125,7 +125,7 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 		return false
 	default:
 		w.metrics.writes.WithLabelValues("failed").Inc()
-		if kube.TooLarge(err) || apierrors.IsInvalid(err) {
+		if kube.RefusedContent(err) {
 			w.metrics.unwritable.Inc()
 			w.decider.cache.giveUp(uid, t, err.Error())
 			w.events.unwritable(c, err)

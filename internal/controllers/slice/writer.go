@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
@@ -69,21 +70,17 @@ type Writer struct {
 
 // writeMetrics count the writes.
 type writeMetrics struct {
-	// writes and records are by result.
-	writes, records *prometheus.CounterVec
+	writes, records kube.WriteCounter
 	restores        prometheus.Counter
 	unwritable      prometheus.Counter
 }
 
 func newWriteMetrics() *writeMetrics {
 	m := &writeMetrics{
-		writes: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "proffer_slice_writes_total",
-			Help: "Writes of answers to ResourceSlices, by result: written, conflict, failed or altered.",
-		}, []string{"result"}),
-		records: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "proffer_grant_writes_total", Help: "Writes of Grants, by result: written, conflict or failed.",
-		}, []string{"result"}),
+		writes: kube.NewWriteCounter("proffer_slice_writes_total",
+			"Writes of answers to ResourceSlices, by result: written, conflict, failed or altered."),
+		records: kube.NewWriteCounter("proffer_grant_writes_total",
+			"Writes of Grants, by result: written, conflict or failed."),
 		restores: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "proffer_slice_restores_total",
 			Help: "Answers in ResourceSlices that others changed and the operator restored.",
@@ -93,17 +90,8 @@ func newWriteMetrics() *writeMetrics {
 			Help: "Versions of ResourceSlices to which not even the shortest answer could be written.",
 		}),
 	}
-	// A counter that first appears with its first failure would show no increase.
-	for _, result := range []string{"written", "conflict", "failed"} {
-		m.writes.WithLabelValues(result)
-		m.records.WithLabelValues(result)
-	}
-	m.writes.WithLabelValues("altered")
+	m.writes.WithLabelValues("altered") // From the start, like the other results: see kube.NewWriteCounter.
 	return m
-}
-
-func (m *writeMetrics) collectors() []prometheus.Collector {
-	return []prometheus.Collector{m.writes, m.records, m.restores, m.unwritable}
 }
 
 // NewWriter returns a Writer that reads and writes Grants in the namespace. It wakes the debouncer
@@ -113,18 +101,11 @@ func NewWriter(
 	decider *Decider, debouncer *debounce.Debouncer, holding func() bool,
 	recorder events.EventRecorder, restores restore.Restores, log logr.Logger,
 ) *Writer {
-	grants := &grantClient{reader: reader, writer: writer, namespace: namespace}
-	return newWriter(clients.slices, grants, decider, debouncer, holding, newEvents(recorder), restores, log)
-}
-
-func newWriter(
-	client *sliceClient, grants *grantClient, decider *Decider, debouncer *debounce.Debouncer,
-	holding func() bool, events *eventWriter, restores restore.Restores, log logr.Logger,
-) *Writer {
 	w := &Writer{
-		client: client, grants: grants, decider: decider, holding: holding,
+		client: clients.slices, grants: &grantClient{reader: reader, writer: writer, namespace: namespace},
+		decider: decider, holding: holding,
 		wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
-		renderer: &statusRenderer{}, events: events, metrics: newWriteMetrics(),
+		renderer: &statusRenderer{}, events: newEvents(recorder), metrics: newWriteMetrics(),
 		records: restores.Pacer("Grant", log), restored: rate.Sometimes{Interval: restoredNotice},
 		failures: rate.Sometimes{First: failureBurst, Interval: failureNotice}, log: log,
 		trigger: leading.NewTrigger(0, decider.cache.requests),
@@ -165,18 +146,10 @@ func (w *Writer) awaitsPlacement(a *decisions, i int) (waits, crowded bool) {
 	return !crowded || len(c.Holds) == 0, crowded
 }
 
-// Describe implements prometheus.Collector.
-func (w *Writer) Describe(ch chan<- *prometheus.Desc) {
-	for _, c := range w.metrics.collectors() {
-		c.Describe(ch)
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (w *Writer) Collect(ch chan<- prometheus.Metric) {
-	for _, c := range w.metrics.collectors() {
-		c.Collect(ch)
-	}
+// Metrics returns counters of the writes.
+func (w *Writer) Metrics() []prometheus.Collector {
+	m := w.metrics
+	return []prometheus.Collector{m.writes, m.records, m.restores, m.unwritable}
 }
 
 // Commit assumes what an evaluation decided, and queues the writes. It is called after each
