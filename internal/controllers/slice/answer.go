@@ -198,18 +198,16 @@ type patchOp struct {
 // If only a part of the conditions was kept, just Authentication stays: another client has stuffed
 // them.
 func (a sliceAnswer) patch(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
-	return a.patchBeside(u, conditionsOf(u), keptOf(u).conditionsCut, now)
+	return a.patchOf(u, keptOf(u).conditionsCut, now)
 }
 
 // patchAlone is patch, but of the other conditions only Authentication stays: the resulting status
 // is as small as possible.
 func (a sliceAnswer) patchAlone(u *unstructured.Unstructured, now time.Time) ([]byte, error) {
-	return a.patchBeside(u, conditionsOf(u), true, now)
+	return a.patchOf(u, true, now)
 }
 
-func (a sliceAnswer) patchBeside(
-	u *unstructured.Unstructured, conditions []any, alone bool, now time.Time,
-) ([]byte, error) {
+func (a sliceAnswer) patchOf(u *unstructured.Unstructured, alone bool, now time.Time) ([]byte, error) {
 	version := u.GetResourceVersion()
 	if version == "" {
 		return nil, errors.New("writing an answer: the slice has no version")
@@ -219,6 +217,7 @@ func (a sliceAnswer) patchBeside(
 	if !ok {
 		ops = append(ops, patchOp{"add", "/status", map[string]any{}})
 	}
+	conditions := conditionsOf(u)
 	if alone {
 		conditions = slices.DeleteFunc(slices.Clone(conditions), func(c any) bool {
 			return !isOfType(c, authenticationCondition) && !isOfType(c, resourcesCondition)

@@ -1,7 +1,6 @@
 package slice
 
 import (
-	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -237,21 +236,14 @@ func (g *grantCache) removeRecord(r grantRecord) bool {
 	return !before.Same(e.grants.OnRecord())
 }
 
-// list returns the slices by key. The caller must not change what they refer to.
+// list returns all slices by key, also those that are gone. The caller must not change what they refer to.
 func (g *grantCache) list() []*sliceEntry {
-	all, _ := g.entries()
-	return all
-}
-
-// entries returns all slices by key, also those that are gone, and the term, empty for none. The
-// caller must not change them.
-func (g *grantCache) entries() ([]*sliceEntry, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.snapshot()
+	return g.entries()
 }
 
-func (g *grantCache) snapshot() ([]*sliceEntry, string) {
+func (g *grantCache) entries() []*sliceEntry {
 	if g.sorted == nil {
 		g.sorted = make([]*sliceEntry, 0, len(g.byUID))
 		for _, e := range g.byUID {
@@ -265,17 +257,17 @@ func (g *grantCache) snapshot() ([]*sliceEntry, string) {
 		}
 		slices.SortFunc(g.sorted, func(x, y *sliceEntry) int { return x.Compare(&y.Slice) })
 	}
-	return g.sorted, g.term
+	return g.sorted
 }
 
-// beginDecision is entries for a caller that decides on all slices: no worker starts until it calls
-// endDecision.
+// beginDecision is list for a caller that decides on all slices, with the term, empty for none: no worker starts
+// until it calls endDecision.
 func (g *grantCache) beginDecision() ([]*sliceEntry, string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.deciding = g.term != ""
 	g.decision++
-	return g.snapshot()
+	return g.entries(), g.term
 }
 
 // endDecision lets workers start, once all decisions are assumed.
@@ -363,16 +355,4 @@ func (g *grantCache) endTerm() {
 
 func (e *trackedSlice) forgetTerm() {
 	*e = trackedSlice{slice: e.slice, removedAt: e.removedAt, record: e.record, grants: e.grants}
-}
-
-// forgetGone deletes from a map by UID the slices that are not among all.
-func forgetGone[T any](register map[types.UID]T, all []*sliceEntry) {
-	there := make(map[types.UID]struct{}, len(all))
-	for i := range all {
-		there[all[i].uid] = struct{}{}
-	}
-	maps.DeleteFunc(register, func(uid types.UID, _ T) bool {
-		_, stays := there[uid]
-		return !stays
-	})
 }

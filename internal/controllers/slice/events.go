@@ -2,6 +2,7 @@ package slice
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -146,9 +147,17 @@ func (w *eventWriter) altered(c *sliceEntry) {
 
 // forgetGone forgets the notes about slices that are gone.
 func (w *eventWriter) forgetGone(all []*sliceEntry) {
-	if len(w.reported) > 0 {
-		forgetGone(w.reported, all)
+	if len(w.reported) == 0 {
+		return
 	}
+	there := make(map[types.UID]struct{}, len(all))
+	for _, c := range all {
+		there[c.uid] = struct{}{}
+	}
+	maps.DeleteFunc(w.reported, func(uid types.UID, _ string) bool {
+		_, stays := there[uid]
+		return !stays
+	})
 }
 
 func (w *eventWriter) emit(c *sliceEntry, kind, reason, note string) {

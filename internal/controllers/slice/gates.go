@@ -122,14 +122,8 @@ func (g *gates) decide(owners map[string]string, list []*sliceEntry) []gateState
 		tenants[t.namespace] = append(tenants[t.namespace], t)
 	}
 	out := make([]gateState, len(list))
-	var namespace, owner string
-	var within []tenantState
-	for i := range list {
-		s := &list[i].slice
-		if s.namespace != namespace { // The list is sorted by namespace.
-			namespace, owner, within = s.namespace, owners[s.namespace], tenants[s.namespace]
-		}
-		out[i] = gate(s, owner, within)
+	for i, c := range list {
+		out[i] = gate(&c.slice, owners[c.namespace], tenants[c.namespace])
 	}
 	return out
 }
