@@ -141,13 +141,12 @@ func (c *choosing) score(p *Provider, fit []*Provider) (score int64, because str
 	var parts []string
 	for _, f := range c.Prefer {
 		weights += f.Weight
-		best, _ := f.best(fit)
 		v, measured := p.Values[f.Measure]
 		if !measured {
 			parts = append(parts, fmt.Sprintf("%s not measured (0)", f.Measure))
 			continue
 		}
-		part := f.part(v, best)
+		part := f.part(v, f.best(fit))
 		sum += f.Weight * part
 		parts = append(parts, fmt.Sprintf("%s %s (%d)", f.Measure, f.Text(v), part))
 	}

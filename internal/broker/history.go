@@ -1,8 +1,9 @@
 package broker
 
 import (
-	"math/bits"
 	"time"
+
+	"proffer.dev/proffer/internal/capacity"
 )
 
 // MaxGap is the longest time between two observations that counts. Over a longer time nobody has
@@ -42,17 +43,12 @@ func (h History) Observe(ready bool, now time.Time, window time.Duration) Histor
 	h.WasReady = ready
 	h.Ready = min(max(0, h.Ready), h.Observed)
 	if h.Observed >= window+window/4 {
-		h.Ready = window - scaled(h.Observed-h.Ready, window, h.Observed)
+		seconds := func(d time.Duration) int64 { return int64(d / time.Second) }
+		failed := capacity.Share(seconds(h.Observed-h.Ready), seconds(window), seconds(h.Observed))
+		h.Ready = window - time.Duration(failed)*time.Second
 		h.Observed = window
 	}
 	return h
-}
-
-// scaled returns d x to / from in whole seconds, rounded down, for d and to at most from.
-func scaled(d, to, from time.Duration) time.Duration {
-	high, low := bits.Mul64(uint64(d/time.Second), uint64(to/time.Second))
-	quotient, _ := bits.Div64(high, low, uint64(from/time.Second))
-	return time.Duration(quotient) * time.Second
 }
 
 // Uptime returns the value of the KPI Uptime, and whether it is measured.

@@ -2,9 +2,10 @@ package broker
 
 import (
 	"math"
-	"math/bits"
 	"strconv"
 	"strings"
+
+	"proffer.dev/proffer/internal/capacity"
 )
 
 // KPI is a measured property of a provider.
@@ -79,13 +80,6 @@ func ParseDecimal(text string, decimals int) (int64, bool) {
 	return v, err == nil
 }
 
-// perMille returns 1000 x a / b, rounded down, for 0 <= a <= b and b > 0.
-func perMille(a, b int64) int64 {
-	high, low := bits.Mul64(1000, uint64(a))
-	quotient, _ := bits.Div64(high, low, uint64(b))
-	return int64(quotient)
-}
-
 // outgrows reports whether score a is larger than score b by at least this percentage.
 func outgrows(a, b, percent int64) bool { return a > b && a*100 >= b*(100+percent) }
 
@@ -96,28 +90,25 @@ func (m Measure) part(v, best int64) int64 {
 	case v == best:
 		return 1000
 	case m.KPI.moreIsBetter():
-		return perMille(v, best)
+		return capacity.Share(1000, v, best)
 	default:
-		return perMille(best, v)
+		return capacity.Share(1000, best, v)
 	}
 }
 
-// best returns the best value of these providers, and whether there is any.
-func (m Measure) best(providers []*Provider) (best int64, measured bool) {
+// best returns the best value of these providers, of which one is measured.
+func (m Measure) best(providers []*Provider) (best int64) {
 	if !m.KPI.moreIsBetter() {
 		best = math.MaxInt64
 	}
 	for _, p := range providers {
-		v, ok := p.Values[m]
-		if !ok {
-			continue
-		}
-		measured = true
-		if m.KPI.moreIsBetter() {
+		switch v, measured := p.Values[m]; {
+		case !measured:
+		case m.KPI.moreIsBetter():
 			best = max(best, v)
-		} else {
+		default:
 			best = min(best, v)
 		}
 	}
-	return best, measured
+	return best
 }
