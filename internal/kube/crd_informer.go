@@ -70,10 +70,6 @@ func (k Kind) selectObjects(o *metav1.ListOptions) {
 	}
 }
 
-func (k Kind) selectCRD(o *metav1.ListOptions) {
-	o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, k.String()).String()
-}
-
 // CRDInformer follows one kind: whether its CustomResourceDefinition serves it and, while it does,
 // the objects.
 type CRDInformer struct {
@@ -184,7 +180,7 @@ func (i *CRDInformer) run(ctx context.Context) error {
 func (i *CRDInformer) followCRD(ctx context.Context) (stop func(), err error) {
 	setServed := func(u *unstructured.Unstructured) { i.setServed(serves(u, i.kind.Version)) }
 	setGone := func(*unstructured.Unstructured) { i.setServed(false) }
-	crd, stop, err := i.follow(ctx, i.dynamicInformer(crdResource, i.kind.selectCRD),
+	crd, stop, err := i.follow(ctx, i.dynamicInformer(crdResource, Kind{Name: i.kind.String()}.selectObjects),
 		OnEvents(setServed, setGone), stripCRD)
 	if err != nil {
 		return nil, err

@@ -137,26 +137,20 @@ func leaseNamespaceIn(file string, election *LeaderElection) (string, error) {
 	if election != nil && election.Namespace != "" {
 		return election.Namespace, nil
 	}
-	namespace, err := podNamespace(file)
-	if err != nil {
-		flags := "--leader-election-namespace=NAMESPACE"
-		if election == nil {
-			flags = "--leader-elect and " + flags
-		}
-		return "", fmt.Errorf("%w: write %s", err, flags)
-	}
-	return namespace, nil
-}
-
-func podNamespace(file string) (string, error) {
 	name, err := os.ReadFile(file)
-	if errors.Is(err, os.ErrNotExist) {
-		return "", errors.New("the namespace of the Lease is unknown outside of a Pod")
+	switch {
+	case err == nil:
+		return strings.TrimSpace(string(name)), nil
+	case errors.Is(err, os.ErrNotExist):
+		err = errors.New("the namespace of the Lease is unknown outside of a Pod")
+	default:
+		err = fmt.Errorf("finding the namespace of the Pod: %w", err)
 	}
-	if err != nil {
-		return "", fmt.Errorf("finding the namespace of the Pod: %w", err)
+	flags := "--leader-election-namespace=NAMESPACE"
+	if election == nil {
+		flags = "--leader-elect and " + flags
 	}
-	return strings.TrimSpace(string(name)), nil
+	return "", fmt.Errorf("%w: write %s", err, flags)
 }
 
 // NeedLeaderElection is false: Leader runs its own election.
