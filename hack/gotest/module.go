@@ -75,7 +75,7 @@ func (r *moduleRun) compile(ctx context.Context, p *progress) {
 	if r.err != nil || len(r.packages) == 0 || ctx.Err() != nil {
 		return
 	}
-	p.compiles(r)
+	p.says("build", r)
 	args := []string{"list", "-e", "-test", "-deps", "-export", "-f", ""}
 	if r.race {
 		args = append(args, "-race")
@@ -99,16 +99,19 @@ func (r *moduleRun) goCommand(ctx context.Context, args []string) *exec.Cmd {
 
 // test runs the tests. It sets the results.
 func (r *moduleRun) test(ctx context.Context, rec *record, p *progress) {
-	p.starts(r)
-	defer p.ends(r)
-	if r.err != nil {
-		return
-	}
-	if len(r.packages) == 0 {
+	p.says("start", r)
+	switch {
+	case r.err != nil:
+	case len(r.packages) == 0:
 		r.err = fmt.Errorf("%s has no package with tests", r.module)
+	default:
+		r.err = r.goTest(ctx, rec, p)
+	}
+	if r.err != nil {
+		p.says("FAIL", r)
 		return
 	}
-	r.err = r.goTest(ctx, rec, p)
+	p.says("end", r)
 }
 
 // requireTests sets the error of each module of which no test ran.
@@ -175,7 +178,7 @@ func (h *eventHandler) Event(event testjson.TestEvent, execution *testjson.Execu
 	if event.Action.IsTerminal() {
 		h.progress.ended(h.run, event, execution)
 	} else if event.PackageEvent() && event.Action == "start" {
-		h.progress.started(h.run, event.Package)
+		h.progress.started(event.Package)
 	}
 	return nil
 }

@@ -85,29 +85,14 @@ func (p *progress) end() {
 
 func (p *progress) elapsed() time.Duration { return time.Since(p.began) }
 
-func (p *progress) compiles(r *moduleRun) {
+// says prints a line about a run.
+func (p *progress) says(word string, r *moduleRun) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.line("build", r.name())
+	p.line(word, r.name())
 }
 
-func (p *progress) starts(r *moduleRun) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.line("start", r.name())
-}
-
-func (p *progress) ends(r *moduleRun) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if r.err != nil {
-		p.line("FAIL", r.name())
-		return
-	}
-	p.line("end", r.name())
-}
-
-func (p *progress) started(_ *moduleRun, importPath string) {
+func (p *progress) started(importPath string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.running[importPath] = time.Now()
