@@ -21,10 +21,10 @@ func (o *commandOptions) addresses() []address {
 	return []address{
 		{flag: "grpc-bind-address", text: o.grpc},
 		{flag: "grpc-flat-bind-address", text: o.flat, optional: true},
-		{flag: "metrics-bind-address", text: o.metrics, optional: true},
-		{flag: "health-probe-bind-address", text: o.probes, optional: true},
-		{flag: "pprof-bind-address", text: o.pprof, optional: true},
-		{flag: "catalog-bind-address", text: o.catalog.Address, optional: true},
+		{flag: "metrics-bind-address", text: o.MetricsAddress, optional: true},
+		{flag: "health-probe-bind-address", text: o.ProbeAddress, optional: true},
+		{flag: "pprof-bind-address", text: o.PprofAddress, optional: true},
+		{flag: "catalog-bind-address", text: o.Catalog.Address, optional: true},
 	}
 }
 

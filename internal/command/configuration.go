@@ -21,7 +21,6 @@ import (
 	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/plugins/filters"
-	"proffer.dev/proffer/plugin"
 )
 
 // maxConfiguration bounds the configuration file in bytes.
@@ -161,9 +160,12 @@ func namesOf[F any](all []Registered[F]) []string {
 // plugins returns the plugins that the configuration switches on. The error says what to write.
 func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, error) {
 	out := operator.Plugins{
-		ClusterID: c.ClusterID, Filters: c.Filters, NodeFilters: map[string]plugin.NodeFilterFactory{},
-		ConsumerFilters: map[string]plugin.ConsumerFilterFactory{}, SliceFilters: map[string]plugin.SliceFilterFactory{},
-		Reconcilers: map[string]plugin.ReconcilerFactory{}, Args: map[string]json.RawMessage{},
+		ClusterID: c.ClusterID, Filters: c.Filters,
+		NodeFilters:     factories(p.NodeFilters, c.Filters.Nodes),
+		ConsumerFilters: factories(p.ConsumerFilters, c.Filters.Consumers),
+		SliceFilters:    factories(p.SliceFilters, c.Filters.Slices),
+		Reconcilers:     factories(p.Reconcilers, c.Reconcilers),
+		Args:            map[string]json.RawMessage{},
 	}
 	registered := p.registered()
 	if err := cmp.Or(
@@ -183,10 +185,6 @@ func (p *Program) plugins(c *config.OperatorConfiguration) (operator.Plugins, er
 				name, strings.Join(known, " or "))
 		}
 	}
-	factories(p.NodeFilters, c.Filters.Nodes, out.NodeFilters)
-	factories(p.ConsumerFilters, c.Filters.Consumers, out.ConsumerFilters)
-	factories(p.SliceFilters, c.Filters.Slices, out.SliceFilters)
-	factories(p.Reconcilers, c.Reconcilers, out.Reconcilers)
 	listed := slices.Concat(c.Filters.Nodes, c.Filters.Consumers, c.Filters.Slices, c.Reconcilers)
 	for _, of := range c.PluginConfig {
 		if _, twice := out.Args[of.Name]; twice {
@@ -218,13 +216,15 @@ func metaSync(text json.RawMessage, clusterID string) (*metasync.Options, error)
 	return metasync.NewOptions(args, clusterID)
 }
 
-// factories puts the factories of these names into the map.
-func factories[F any](all []Registered[F], names []string, into map[string]F) {
+// factories returns the factories of these names.
+func factories[F any](all []Registered[F], names []string) map[string]F {
+	out := map[string]F{}
 	for _, r := range all {
 		if slices.Contains(names, r.Name) {
-			into[r.Name] = r.Factory
+			out[r.Name] = r.Factory
 		}
 	}
+	return out
 }
 
 // unused are the plugins that are registered and that the configuration does not list.

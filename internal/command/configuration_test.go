@@ -58,10 +58,10 @@ pluginConfig:
 `)
 	o, err := parseFlags([]string{"--config=" + path, "--grpc-bind-address=:7001"}, io.Discard, custom())
 	test.Must(t, err)
-	if o.batchPeriod.value != time.Second || !o.leaderElect || o.grpc != ":7001" || o.offersQPS != 7 || len(o.offersTo) != 2 {
+	if o.BatchPeriod != time.Second || !o.leaderElect || o.grpc != ":7001" || o.offers.QPS != 7 || len(o.offers.Subjects) != 2 {
 		t.Errorf("options %+v", o)
 	}
-	p := o.plugins
+	p := o.Plugins
 	if p.ClusterID != "milan" || len(p.NodeFilters) != 1 || len(p.ConsumerFilters) != 0 || len(p.Reconcilers) != 1 {
 		t.Errorf("plugins %+v", p)
 	}
@@ -75,7 +75,7 @@ pluginConfig:
 
 // TestEveryFlagMayStandInTheConfigurationFile with its default, except those that make no sense there.
 func TestEveryFlagMayStandInTheConfigurationFile(t *testing.T) {
-	o := defaultOptions()
+	var o commandOptions
 	for _, g := range o.flagGroups() {
 		g.flags.VisitAll(func(f *pflag.Flag) {
 			value, more := f.DefValue, ""

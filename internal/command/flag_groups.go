@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
 	"proffer.dev/proffer/internal/controllers/catalog"
+	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/resourcereader"
 )
 
@@ -56,10 +57,10 @@ func (o *commandOptions) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 		"The kubeconfig `file`; by default, $KUBECONFIG, the Pod's service account and ~/.kube/config "+
 			"are tried in this order.",
 		"")
-	fs.Var(&o.batchPeriod, "batch-period",
+	fs.Var(newPeriod(&o.BatchPeriod, operator.DefaultBatchPeriod, maxBatchPeriod), "batch-period",
 		"The minimum time between two evaluations; events are batched for half of it, "+
 			"and a change of a ResourceSlice ends the wait.")
-	fs.Var(&o.nodeGrace, "node-grace-period",
+	fs.Var(newPeriod(&o.NodeGrace, operator.DefaultNodeGrace, maxNodeGrace), "node-grace-period",
 		"The time for which a node that is not Ready, or has lost a label or all of a resource, counts as before; "+
 			"0 disables it.")
 	return fs
@@ -72,22 +73,22 @@ func (o *commandOptions) grpcFlags() *pflag.FlagSet {
 		"The `form` of the protocol at --grpc-bind-address: pools for Liqo v0.9 and v0.10, or flat for Liqo v0.6 to v0.8.")
 	fs.StringVar(&o.flat, "grpc-flat-bind-address", "",
 		"A second `address`, which serves the flat form; empty or 0 disables it.")
-	fs.StringVar(&o.tls.CertFile, "grpc-tls-cert", "",
+	fs.StringVar(&o.TLS.CertFile, "grpc-tls-cert", "",
 		"The `file` with the TLS certificate, which is reloaded when it changes; without it, gRPC is plaintext.")
-	fs.StringVar(&o.tls.KeyFile, "grpc-tls-key", "", "The `file` with the private key of --grpc-tls-cert.")
-	fs.StringVar(&o.tls.ClientCAFile, "grpc-client-ca", "",
+	fs.StringVar(&o.TLS.KeyFile, "grpc-tls-key", "", "The `file` with the private key of --grpc-tls-cert.")
+	fs.StringVar(&o.TLS.ClientCAFile, "grpc-client-ca", "",
 		"The `file` with the CA certificates that verify client certificates; without it, clients need no certificate.")
 	return fs
 }
 
 func (o *commandOptions) sliceFlags() *pflag.FlagSet {
 	fs := newFlags()
-	fs.StringVar(&o.servedClasses, "served-classes", "",
+	fs.StringVar(&o.ServedClasses, "served-classes", "",
 		"The `name` of an AdmissionParams, in the namespace of the Lease, in which the operator lists "+
 			"the classes that policies offer; see the component served-classes.")
-	fs.StringArrayVar(&o.otherClasses, "other-served-class", nil,
+	fs.StringArrayVar(&o.OtherClasses, "other-served-class", nil,
 		"A `class` that another controller answers, for the list of --served-classes; repeat it for more classes.")
-	fs.StringVar(&o.placements, "placements", "",
+	fs.StringVar(&o.Placements, "placements", "",
 		"The `name` of an AdmissionParams, in the namespace of the Lease, in which the operator lists "+
 			"the node labels that pods of slices need, and slices beyond their grant; see the component slice-pod-guard.")
 	fs.StringVar(&o.podSecurity, "offloaded-pod-security", "",
@@ -96,7 +97,7 @@ func (o *commandOptions) sliceFlags() *pflag.FlagSet {
 	fs.BoolVar(&o.publishOffers, "publish-offers", false,
 		"Publish to each consumer what it could be granted now, as Offers in its tenant namespace; "+
 			"see the component catalog.")
-	fs.IntVar(&o.offersQPS, "publish-offers-qps", catalog.DefaultQPS,
+	fs.IntVar(&o.offers.QPS, "publish-offers-qps", catalog.DefaultQPS,
 		"The most `writes` of Offers in a second; "+
 			"a change arrives within 10 s and one more second for each this many Offers.")
 	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{catalog.DefaultSubject},
@@ -104,9 +105,9 @@ func (o *commandOptions) sliceFlags() *pflag.FlagSet {
 			"in which {clusterID} stands for the consumer; repeat it for more subjects.")
 	fs.BoolVar(&o.orchestrate, "orchestrate", false,
 		"Send the pods of consumers on to other providers, as Orchestrations say; see the component orchestrator.")
-	fs.StringVar(&o.clusterID, "cluster-id", "",
+	fs.StringVar(&o.OrchestrateAs, "cluster-id", "",
 		"The `ID` of this cluster in Liqo, for --orchestrate; by default, clusterID of the configuration file.")
-	fs.BoolVar(&o.legacyToggle, "legacy-toggle", false,
+	fs.BoolVar(&o.LegacyToggle, "legacy-toggle", false,
 		"Also allow callers of /api/toggle to disable and enable providers with GET, "+
 			"as the broker of Liqo's early days did, for --orchestrate.")
 	return fs
@@ -114,21 +115,21 @@ func (o *commandOptions) sliceFlags() *pflag.FlagSet {
 
 func (o *commandOptions) httpFlags() *pflag.FlagSet {
 	fs := newFlags()
-	fs.StringVar(&o.metrics, "metrics-bind-address", ":8443",
+	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443",
 		"The `address` of /metrics, /offers, /api and the pages at /ui/, over HTTPS, "+
 			"for callers that the API server authorizes; empty or 0 disables them.")
-	fs.StringVar(&o.probes, "health-probe-bind-address", ":8081",
+	fs.StringVar(&o.ProbeAddress, "health-probe-bind-address", ":8081",
 		"The `address` of /healthz and /readyz; empty or 0 disables them.")
-	fs.StringVar(&o.pprof, "pprof-bind-address", "",
+	fs.StringVar(&o.PprofAddress, "pprof-bind-address", "",
 		"The `address` of Go's profiles (pprof), without authentication; empty or 0 disables them.")
-	fs.StringVar(&o.catalog.Address, "catalog-bind-address", "",
+	fs.StringVar(&o.Catalog.Address, "catalog-bind-address", "",
 		"The `address` of /api for callers from outside of the cluster, over HTTPS, "+
 			"or over HTTP at a loopback address; empty or 0 disables it.")
-	fs.StringVar(&o.catalog.CertFile, "catalog-tls-cert-file", "",
+	fs.StringVar(&o.Catalog.CertFile, "catalog-tls-cert-file", "",
 		"The `file` with the TLS certificate of --catalog-bind-address, which is reloaded when it changes.")
-	fs.StringVar(&o.catalog.KeyFile, "catalog-tls-key-file", "",
+	fs.StringVar(&o.Catalog.KeyFile, "catalog-tls-key-file", "",
 		"The `file` with the private key of --catalog-tls-cert-file.")
-	fs.BoolVar(&o.catalog.Anonymous, "catalog-anonymous", false,
+	fs.BoolVar(&o.Catalog.Anonymous, "catalog-anonymous", false,
 		"Show callers of --catalog-bind-address without credentials the clusters that this one is peered with, "+
 			"and the classes without amounts.")
 	return fs

@@ -29,50 +29,32 @@ const (
 
 // commandOptions are the values of the command line.
 type commandOptions struct {
+	// Options holds the values that the operator takes as they are.
+	operator.Options
+
 	help, version bool
-	// config is the path of the configuration file. plugins holds the plugins that it switches on,
-	// unused the names of other plugins of the program.
-	config  string
-	plugins operator.Plugins
-	unused  []string
+	// config is the path of the configuration file. unused has the names of the plugins of the program that
+	// it does not switch on.
+	config string
+	unused []string
 
-	metrics, probes, pprof string
-	leaderElect            bool
-	election               kube.LeaderElection
-	batchPeriod, nodeGrace period
-	servedClasses          string
-	otherClasses           []string
-	placements             string
-	podSecurity            string
-	podSecurityLevel       podsecurity.Level
-	publishOffers          bool
-	offersQPS              int
-	offersSubjects         []string
-	offersTo               []catalog.Subject
-	catalog                operator.Catalog
-	orchestrate            bool
-	legacyToggle           bool
-	clusterID              string
+	leaderElect    bool
+	election       kube.LeaderElection
+	podSecurity    string
+	publishOffers  bool
+	offers         operator.PublishOffers
+	offersSubjects []string
+	orchestrate    bool
 
-	grpc      string
-	form      form
-	flat      string
-	tls       resourcereader.TLS
-	zap       zap.Options
-	endpoints []resourcereader.Endpoint
-}
-
-func defaultOptions() commandOptions {
-	return commandOptions{
-		batchPeriod: period{operator.DefaultBatchPeriod, maxBatchPeriod, operator.DefaultBatchPeriod},
-		nodeGrace:   period{operator.DefaultNodeGrace, maxNodeGrace, operator.DefaultNodeGrace},
-	}
+	grpc, flat string
+	form       form
+	zap        zap.Options
 }
 
 // parseFlags reads the command line, and the configuration file if it names one. Its error is one line
 // that says what to write, or pflag.ErrHelp after it has printed the help.
 func parseFlags(args []string, help io.Writer, p Program) (commandOptions, error) {
-	o := defaultOptions()
+	var o commandOptions
 	groups := o.flagGroups()
 	all := pflag.NewFlagSet("proffer", pflag.ContinueOnError)
 	// The caller prints the error, once. By default the flag package would print it too, with the
@@ -116,7 +98,7 @@ func (o *commandOptions) configure(all *pflag.FlagSet, p Program) error {
 			err = setFlags(all, c)
 		}
 		if err == nil {
-			o.plugins, err = p.plugins(c)
+			o.Plugins, err = p.plugins(c)
 		}
 		if err != nil {
 			return fmt.Errorf("--config=%s: %s", o.config, kube.Shorten(err.Error(), kube.MaxMessage))
@@ -129,12 +111,12 @@ func (o *commandOptions) configure(all *pflag.FlagSet, p Program) error {
 // check validates flags against each other, and completes the options.
 func (o *commandOptions) check() error {
 	// Both an empty address and 0 disable a listener.
-	for _, text := range []*string{&o.metrics, &o.probes, &o.pprof} {
+	for _, text := range []*string{&o.MetricsAddress, &o.ProbeAddress, &o.PprofAddress} {
 		if *text == "" {
 			*text = off
 		}
 	}
-	for _, text := range []*string{&o.flat, &o.catalog.Address} {
+	for _, text := range []*string{&o.flat, &o.Catalog.Address} {
 		if *text == off {
 			*text = ""
 		}
@@ -171,26 +153,26 @@ func (o *commandOptions) checkLists() error {
 		return errors.New("--leader-election-namespace has no effect without leader election: " +
 			"write --leader-elect too, or leave it out")
 	}
-	if o.servedClasses != "" && len(validation.IsDNS1123Subdomain(o.servedClasses)) > 0 {
+	if o.ServedClasses != "" && len(validation.IsDNS1123Subdomain(o.ServedClasses)) > 0 {
 		return fmt.Errorf("--served-classes=%q is not the name of an AdmissionParams: "+
-			"write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.servedClasses)
+			"write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.ServedClasses)
 	}
-	if len(o.otherClasses) > 0 && o.servedClasses == "" {
+	if len(o.OtherClasses) > 0 && o.ServedClasses == "" {
 		return errors.New("--other-served-class has no effect without --served-classes: write both, or leave it out")
 	}
-	for _, class := range o.otherClasses {
+	for _, class := range o.OtherClasses {
 		if len(validation.IsDNS1123Label(class)) > 0 {
 			return fmt.Errorf("--other-served-class=%q is not a class: write at most 63 lower-case letters, digits and '-', "+
 				"such as default", class)
 		}
 	}
-	if o.placements != "" && len(validation.IsDNS1123Subdomain(o.placements)) > 0 {
+	if o.Placements != "" && len(validation.IsDNS1123Subdomain(o.Placements)) > 0 {
 		return fmt.Errorf("--placements=%q is not the name of an AdmissionParams: "+
-			"write lower-case letters, digits, '-' and '.', such as proffer-placements", o.placements)
+			"write lower-case letters, digits, '-' and '.', such as proffer-placements", o.Placements)
 	}
 	if o.podSecurity != "" {
 		var err error
-		if o.podSecurityLevel, err = podsecurity.ParseLevel(o.podSecurity); err != nil {
+		if o.OffloadedPodSecurity, err = podsecurity.ParseLevel(o.podSecurity); err != nil {
 			return fmt.Errorf("--offloaded-pod-security=%w", err)
 		}
 	}
@@ -199,13 +181,13 @@ func (o *commandOptions) checkLists() error {
 
 func (o *commandOptions) checkOffers() error {
 	defaultSubjects := slices.Equal(o.offersSubjects, []string{catalog.DefaultSubject})
-	if !o.publishOffers && (o.offersQPS != catalog.DefaultQPS || !defaultSubjects) {
+	if !o.publishOffers && (o.offers.QPS != catalog.DefaultQPS || !defaultSubjects) {
 		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers: " +
 			"write --publish-offers too, or leave them out")
 	}
-	if o.offersQPS < 1 || o.offersQPS > catalog.MaxQPS {
+	if o.offers.QPS < 1 || o.offers.QPS > catalog.MaxQPS {
 		return fmt.Errorf("--publish-offers-qps=%d is not a rate: write a number from 1 to %d",
-			o.offersQPS, catalog.MaxQPS)
+			o.offers.QPS, catalog.MaxQPS)
 	}
 	if n := len(o.offersSubjects); n < 1 || n > catalog.MaxSubjects {
 		return fmt.Errorf("--offers-subject is written %d times: write it 1 to %d times", n, catalog.MaxSubjects)
@@ -218,38 +200,38 @@ func (o *commandOptions) checkOffers() error {
 		if slices.Contains(o.offersSubjects[:i], text) {
 			return fmt.Errorf("--offers-subject=%q is written twice: leave one of them out", text)
 		}
-		if other := slices.IndexFunc(o.offersTo, subject.Overlaps); other >= 0 {
+		if other := slices.IndexFunc(o.offers.Subjects, subject.Overlaps); other >= 0 {
 			return fmt.Errorf("--offers-subject=%q and %q can name the same subject for two consumers: "+
 				"write a character such as : next to {clusterID}", o.offersSubjects[other], text)
 		}
-		o.offersTo = append(o.offersTo, subject)
+		o.offers.Subjects = append(o.offers.Subjects, subject)
 	}
 	return nil
 }
 
 func (o *commandOptions) checkOrchestrate() error {
 	switch {
-	case !o.orchestrate && o.clusterID != "":
+	case !o.orchestrate && o.OrchestrateAs != "":
 		return errors.New("--cluster-id has no effect without --orchestrate: write --orchestrate too, or leave it out")
-	case !o.orchestrate && o.legacyToggle:
+	case !o.orchestrate && o.LegacyToggle:
 		return errors.New("--legacy-toggle has no effect without --orchestrate: write --orchestrate too, or leave it out")
-	case o.orchestrate && o.clusterID == "":
-		o.clusterID = o.plugins.ClusterID
+	case o.orchestrate && o.OrchestrateAs == "":
+		o.OrchestrateAs = o.Plugins.ClusterID
 	}
 	switch {
-	case o.orchestrate && o.clusterID == "":
+	case o.orchestrate && o.OrchestrateAs == "":
 		return errors.New("--orchestrate needs the ID of this cluster in Liqo: " +
 			"write --cluster-id too, as liqoctl info shows it")
-	case o.orchestrate && len(validation.IsDNS1123Label(o.clusterID)) > 0:
+	case o.orchestrate && len(validation.IsDNS1123Label(o.OrchestrateAs)) > 0:
 		return fmt.Errorf("--cluster-id=%q is not a cluster ID: write it as liqoctl info shows it, such as milan",
-			kube.Shorten(o.clusterID, kube.MaxShown))
+			kube.Shorten(o.OrchestrateAs, kube.MaxShown))
 	}
 	return nil
 }
 
 // checkCatalog refuses an address at which tokens could be read on the way.
 func (o *commandOptions) checkCatalog() error {
-	c := o.catalog
+	c := o.Catalog
 	switch cert, key := c.CertFile != "", c.KeyFile != ""; {
 	case c.Address == "" && c != (operator.Catalog{}):
 		return errors.New("--catalog-anonymous, --catalog-tls-cert-file and --catalog-tls-key-file have no effect " +
@@ -267,14 +249,14 @@ func (o *commandOptions) checkCatalog() error {
 }
 
 func (o *commandOptions) checkGRPC() error {
-	o.endpoints = []resourcereader.Endpoint{{Address: o.grpc, Form: resourcereader.Form(o.form)}}
+	o.Endpoints = []resourcereader.Endpoint{{Address: o.grpc, Form: resourcereader.Form(o.form)}}
 	if o.flat != "" {
 		if o.form == form(resourcereader.Flat) {
 			return errors.New("--grpc-form=flat and --grpc-flat-bind-address serve the flat form twice: leave one of them out")
 		}
-		o.endpoints = append(o.endpoints, resourcereader.Endpoint{Address: o.flat, Form: resourcereader.Flat})
+		o.Endpoints = append(o.Endpoints, resourcereader.Endpoint{Address: o.flat, Form: resourcereader.Flat})
 	}
-	switch cert, key, ca := o.tls.CertFile != "", o.tls.KeyFile != "", o.tls.ClientCAFile != ""; {
+	switch cert, key, ca := o.TLS.CertFile != "", o.TLS.KeyFile != "", o.TLS.ClientCAFile != ""; {
 	case cert && !key:
 		return errors.New("--grpc-tls-cert needs the private key: write --grpc-tls-key too")
 	case key && !cert:

@@ -15,12 +15,12 @@ import (
 func TestDefaults(t *testing.T) {
 	o, err := parseFlags(nil, io.Discard, Program{})
 	test.Must(t, err)
-	if o.metrics != ":8443" || o.probes != ":8081" || o.pprof != off || o.leaderElect ||
-		o.batchPeriod.value != 100*time.Millisecond || o.nodeGrace.value != 2*time.Minute || o.servedClasses != "" {
+	if o.MetricsAddress != ":8443" || o.ProbeAddress != ":8081" || o.PprofAddress != off || o.leaderElect ||
+		o.BatchPeriod != 100*time.Millisecond || o.NodeGrace != 2*time.Minute || o.ServedClasses != "" {
 		t.Errorf("got %+v", o)
 	}
 	want := []resourcereader.Endpoint{{Address: ":6001", Form: resourcereader.Pools}}
-	if diff := cmp.Diff(want, o.endpoints); diff != "" {
+	if diff := cmp.Diff(want, o.Endpoints); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -48,7 +48,7 @@ func TestTheGRPCFlagsSelectAddressesAndForms(t *testing.T) {
 			t.Errorf("%s: %v", tc.args, err)
 			continue
 		}
-		if diff := cmp.Diff(tc.want, o.endpoints); diff != "" {
+		if diff := cmp.Diff(tc.want, o.Endpoints); diff != "" {
 			t.Errorf("%s: %s", tc.args, diff)
 		}
 	}
@@ -200,9 +200,9 @@ func TestEmptyAnd0DisableOptionalAddresses(t *testing.T) {
 		"--metrics-bind-address=0 --health-probe-bind-address=0 --pprof-bind-address=0",
 	} {
 		o, err := parseFlags(strings.Fields(args), io.Discard, Program{})
-		if err != nil || o.metrics != off || o.probes != off || o.pprof != off {
+		if err != nil || o.MetricsAddress != off || o.ProbeAddress != off || o.PprofAddress != off {
 			t.Errorf("%s: got %q, %q, %q, %v; controller-runtime takes only 0 for off",
-				args, o.metrics, o.probes, o.pprof, err)
+				args, o.MetricsAddress, o.ProbeAddress, o.PprofAddress, err)
 		}
 	}
 }

@@ -80,19 +80,27 @@ func whatToWrite(err error) error {
 }
 
 // period is the value of a flag that is a duration of 0 to most.
-type period struct{ value, most, example time.Duration }
+type period struct {
+	*time.Duration
+	byDefault, most time.Duration
+}
 
-func (p *period) String() string { return p.value.String() }
-func (p *period) Type() string   { return "duration" }
+// newPeriod returns the value of a flag that sets this duration.
+func newPeriod(of *time.Duration, byDefault, most time.Duration) *period {
+	*of = byDefault
+	return &period{of, byDefault, most}
+}
+
+func (p *period) Type() string { return "duration" }
 
 func (p *period) Set(text string) error {
 	d, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("write a duration, such as %v", p.example)
+		return fmt.Errorf("write a duration, such as %v", p.byDefault)
 	}
 	if d < 0 || d > p.most {
-		return fmt.Errorf("write 0 to %v, such as %v", p.most, p.example)
+		return fmt.Errorf("write 0 to %v, such as %v", p.most, p.byDefault)
 	}
-	p.value = d
+	*p.Duration = d
 	return nil
 }

@@ -15,19 +15,10 @@ func runOperator(ctx context.Context, config *rest.Config, o commandOptions, p P
 
 // operator returns the options of the operator for this command line.
 func (o *commandOptions) operator(p Program) operator.Options {
-	out := operator.Options{
-		Version: p.version(), Endpoints: o.endpoints, TLS: o.tls,
-		MetricsAddress: o.metrics, ProbeAddress: o.probes, PprofAddress: o.pprof,
-		BatchPeriod: o.batchPeriod.value, NodeGrace: o.nodeGrace.value,
-		ServedClasses: o.servedClasses, OtherClasses: o.otherClasses,
-		Placements: o.placements, OffloadedPodSecurity: o.podSecurityLevel, Catalog: o.catalog,
-		Plugins: o.plugins,
-	}
+	out := o.Options
+	out.Version = p.version()
 	if o.publishOffers {
-		out.PublishOffers = &operator.PublishOffers{Subjects: o.offersTo, QPS: o.offersQPS}
-	}
-	if o.orchestrate {
-		out.OrchestrateAs, out.LegacyToggle = o.clusterID, o.legacyToggle
+		out.PublishOffers = &o.offers
 	}
 	if o.leaderElect {
 		out.LeaderElection = &o.election
