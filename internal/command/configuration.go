@@ -230,10 +230,10 @@ func factories[F any](all []Registered[F], names []string) map[string]F {
 // unused are the plugins that are registered and that the configuration does not list.
 func (p *Program) unused(c *config.OperatorConfiguration) []string {
 	var unused []string
-	registered := p.registered()
-	for i, listed := range [][]string{c.Filters.Nodes, c.Filters.Consumers, c.Reconcilers} {
-		for _, name := range registered[i] {
-			if !slices.Contains(listed, name) {
+	listed := [...][]string{c.Filters.Nodes, c.Filters.Consumers, c.Filters.Slices, c.Reconcilers}
+	for i, registered := range p.registered() {
+		for _, name := range registered {
+			if !slices.Contains(listed[i], name) {
 				unused = append(unused, name)
 			}
 		}

@@ -23,6 +23,7 @@ func custom() Program {
 	return Program{
 		NodeFilters:     []Registered[plugin.NodeFilterFactory]{{Name: "Custom"}, {Name: "Other"}},
 		ConsumerFilters: []Registered[plugin.ConsumerFilterFactory]{{Name: "Contract"}},
+		SliceFilters:    []Registered[plugin.SliceFilterFactory]{{Name: "Project"}},
 		Reconcilers:     []Registered[plugin.ReconcilerFactory]{{Name: "Audit"}},
 	}
 }
@@ -51,6 +52,7 @@ flags:
   offers-subject: ["User:{clusterID}", "Group:peers:{clusterID}"]
 filters:
   nodes: [Custom, Basic, Affinity]
+  slices: [Basic, Affinity, Project]
 reconcilers: [Audit]
 pluginConfig:
 - name: Custom
@@ -70,6 +72,11 @@ pluginConfig:
 	}
 	if diff := cmp.Diff([]string{"Other", "Contract"}, o.unused); diff != "" {
 		t.Error(diff)
+	}
+	o, err = parseFlags(nil, io.Discard, custom())
+	test.Must(t, err)
+	if diff := cmp.Diff([]string{"Custom", "Other", "Contract", "Project", "Audit"}, o.unused); diff != "" {
+		t.Errorf("without a file: %s", diff)
 	}
 }
 
