@@ -1,7 +1,9 @@
 package operator
 
 import (
+	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -37,12 +39,9 @@ type externals struct {
 func newExternals(
 	p *parts, policies engine.Policies, consumers engine.Consumers, holding func() bool, log logr.Logger,
 ) *externals {
-	after := external.RemoveAfter
-	if p.removeAfter > 0 {
-		after = p.removeAfter
-	}
+	removeAfter := cmp.Or(p.removeAfter, external.RemoveAfter)
 	e := &externals{
-		Manager:  external.New(p.debouncer.Wake, holding, after, log.WithName("external")),
+		Manager:  external.New(p.debouncer.Wake, holding, removeAfter, log.WithName("external")),
 		observer: p.observer, policies: policies, consumers: consumers, done: make(chan struct{}),
 	}
 	e.Grace = p.grace()
@@ -125,10 +124,7 @@ func addScope(scopes map[capacity.Monitor][]string, m capacity.Monitor, ids []st
 
 // idsIn returns the IDs, sorted, of the consumers that a scope includes, and those that it names.
 func idsIn(scope offer.Scope, consumers []offer.Consumer) []string {
-	var ids []string
-	for id := range scope.IDs {
-		ids = append(ids, id)
-	}
+	ids := slices.Collect(maps.Keys(scope.IDs))
 	for _, c := range consumers {
 		if scope.Includes(c) {
 			ids = append(ids, c.ID)

@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	"k8s.io/utils/clock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -49,14 +48,6 @@ type Plugins struct {
 	MetaSync *metasync.Options
 }
 
-// built are the plugins that the factories have made.
-type built struct {
-	nodeFilters     map[string]plugin.NodeFilter
-	consumerFilters map[string]plugin.ConsumerFilter
-	sliceFilters    map[string]plugin.SliceFilter
-	reconcilers     map[string]plugin.Reconciler
-}
-
 // stateReader reads the state that plugins get.
 type stateReader struct {
 	table   *table.Table
@@ -85,34 +76,42 @@ func (s *stateReader) read() (*rest.World, error) {
 	return state, nil
 }
 
-// build calls the factories.
-func (p *Plugins) build(mgr ctrl.Manager, state *stateReader) (built, error) {
-	var b built
+// buildPlugins calls the factories, and sets the chain of filters and the reconcilers.
+func (p *parts) buildPlugins(mgr ctrl.Manager) error {
 	// The client of the manager would cache, and so watch, all objects of a kind that a plugin reads.
 	api, err := client.New(mgr.GetConfig(), client.Options{
 		Scheme: mgr.GetScheme(), HTTPClient: mgr.GetHTTPClient(), Mapper: mgr.GetRESTMapper(),
 	})
 	if err != nil {
-		return b, fmt.Errorf("making the client of plugins: %w", err)
+		return fmt.Errorf("making the client of plugins: %w", err)
 	}
-	log := mgr.GetLogger().WithName("plugins")
+	state := &stateReader{table: p.table, ledger: p.ledger, version: p.Version}
+	all, log := &p.Plugins, mgr.GetLogger().WithName("plugins")
 	handle := func(name string) plugin.Handle {
 		return plugin.Handle{
 			Client: api, Recorder: mgr.GetEventRecorder(eventSource), Logger: log.WithName(name),
-			Clock: clock.RealClock{}, ClusterID: p.ClusterID, State: state.read,
+			Clock: clock.RealClock{}, ClusterID: all.ClusterID, State: state.read,
 		}
 	}
-	if b.nodeFilters, err = startAll(p.NodeFilters, p.Args, handle); err != nil {
-		return b, err
+	nodeFilters, err := startAll(all.NodeFilters, all.Args, handle)
+	if err != nil {
+		return err
 	}
-	if b.consumerFilters, err = startAll(p.ConsumerFilters, p.Args, handle); err != nil {
-		return b, err
+	consumerFilters, err := startAll(all.ConsumerFilters, all.Args, handle)
+	if err != nil {
+		return err
 	}
-	if b.sliceFilters, err = startAll(p.SliceFilters, p.Args, handle); err != nil {
-		return b, err
+	sliceFilters, err := startAll(all.SliceFilters, all.Args, handle)
+	if err != nil {
+		return err
 	}
-	b.reconcilers, err = startAll(p.Reconcilers, p.Args, handle)
-	return b, err
+	if order := all.Filters; len(order.Nodes)+len(order.Consumers)+len(order.Slices) > 0 {
+		late := filters.Late{Reconsider: p.ledger.Reconsider, Wake: p.debouncer.Wake}
+		p.chain = filters.New(order, nodeFilters, consumerFilters, sliceFilters, late, ctrl.Log.WithName("filters"))
+	}
+	state.chain.Store(p.chain)
+	p.reconcilers, err = startAll(all.Reconcilers, all.Args, handle)
+	return err
 }
 
 // startAll calls the factories in the order of their names, up to the first that fails.
@@ -184,14 +183,6 @@ func start[T named, F ~func(json.RawMessage, plugin.Handle) (T, error)](
 // oneLine makes a text of a plugin fit for the line that ends the process.
 func oneLine(text string) string {
 	return kube.Shorten(strings.Join(strings.Fields(kube.Shorten(text, 2*kube.MaxMessage)), " "), kube.MaxMessage)
-}
-
-// chainOf returns the chain of filters, nil for an operator without plugins.
-func (p *Plugins) chainOf(b built, late filters.Late, log logr.Logger) *filters.Chain {
-	if len(p.Filters.Nodes)+len(p.Filters.Consumers)+len(p.Filters.Slices) == 0 {
-		return nil
-	}
-	return filters.New(p.Filters, b.nodeFilters, b.consumerFilters, b.sliceFilters, late, log)
 }
 
 // ofPlugins returns the additions of the plugins to an operator.

@@ -146,24 +146,15 @@ func metricsHandler(mgr ctrl.Manager, handlers map[string]http.Handler) (http.Ha
 	if err != nil {
 		return nil, err
 	}
-	filter, mux := withProblems(authorized), http.NewServeMux()
-	serve := func(path string, handler http.Handler) error {
+	filter, mux, all := withProblems(authorized), http.NewServeMux(), maps.Clone(handlers)
+	all["/metrics"] = promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+	for path, handler := range all {
 		// The filter logs each wrong token, with a stack trace. Strangers may send any number of them.
 		filtered, err := filter(logr.Discard(), handler)
 		if err != nil {
-			return err
-		}
-		mux.Handle(path, filtered)
-		return nil
-	}
-	all := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
-	if err := serve("/metrics", all); err != nil {
-		return nil, err
-	}
-	for path, handler := range handlers {
-		if err := serve(path, handler); err != nil {
 			return nil, err
 		}
+		mux.Handle(path, filtered)
 	}
 	return mux, nil
 }

@@ -23,7 +23,6 @@ import (
 	"proffer.dev/proffer/internal/debounce"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/watchage"
-	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/resourcereader"
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
@@ -128,7 +127,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 			Options: o, ledger: capacity.NewLedger(), table: offers, debouncer: debouncer, metrics: metrics.Registry,
 		}
 		probes := map[string]healthz.Checker{
-			"offers": (&readiness{ctx: serving, table: offers}).check, "watches": watches.Check,
+			"offers": readiness(serving, offers), "watches": watches.Check,
 		}
 		if err := assemble(serving, mgr, p, probes, clusters, strangers); err != nil {
 			return err
@@ -159,17 +158,16 @@ func assemble(
 	ctx context.Context, mgr ctrl.Manager, p parts, probes map[string]healthz.Checker, clusters *consumers.Lister,
 	strangers *outside.Server,
 ) error {
-	state := &stateReader{table: p.table, ledger: p.ledger, version: p.Version}
-	plugins, err := p.Plugins.build(mgr, state)
-	if err != nil {
+	if err := p.buildPlugins(mgr); err != nil {
 		return err
 	}
-	late := filters.Late{Reconsider: p.ledger.Reconsider, Wake: p.debouncer.Wake}
-	p.chain, p.reconcilers = p.Plugins.chainOf(plugins, late, ctrl.Log.WithName("filters")), plugins.reconcilers
-	state.chain.Store(p.chain)
 	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version)
-	if err := p.toggling(mgr, clusters, pages); err != nil {
-		return err
+	if p.OrchestrateAs != "" {
+		toggling, err := newToggling(mgr.GetConfig(), clusters, &p.Options, ctrl.Log.WithName("toggle"))
+		if err != nil {
+			return err
+		}
+		pages.WithToggling(toggling)
 	}
 	if err := metrics.Registry.Register(pages); err != nil {
 		return err
@@ -215,21 +213,18 @@ func newManager(config *rest.Config, o Options, watches *watchage.Monitor) (ctrl
 	return mgr, errors.Join(mgr.Add(watches), metrics.Registry.Register(watches))
 }
 
-// readiness is the readiness check of the offers.
-type readiness struct {
-	ctx   context.Context
-	table *table.Table
-}
-
-// check fails until the first offers are published, and again once the process shuts down.
-func (r *readiness) check(*http.Request) error {
-	if r.ctx.Err() != nil {
-		return errors.New("shutting down")
-	}
-	select {
-	case <-r.table.Ready():
-		return nil
-	default:
-		return errors.New("no offers yet: waiting for the first lists of nodes, pods, policies and Liqo's objects")
+// readiness returns a check that fails until the first offers are published, and again once the context has
+// ended: the process shuts down.
+func readiness(ctx context.Context, offers *table.Table) healthz.Checker {
+	return func(*http.Request) error {
+		if ctx.Err() != nil {
+			return errors.New("shutting down")
+		}
+		select {
+		case <-offers.Ready():
+			return nil
+		default:
+			return errors.New("no offers yet: waiting for the first lists of nodes, pods, policies and Liqo's objects")
+		}
 	}
 }

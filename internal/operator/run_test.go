@@ -13,16 +13,16 @@ import (
 func TestReadiness(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	offers := table.New()
-	r := &readiness{ctx: ctx, table: offers}
-	if r.check(nil) == nil {
+	check := readiness(ctx, offers)
+	if check(nil) == nil {
 		t.Error("ready before the first offers")
 	}
 	offers.Publish(table.Snapshot{Result: &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}}})
-	if err := r.check(nil); err != nil {
+	if err := check(nil); err != nil {
 		t.Errorf("not ready with offers: %v", err)
 	}
 	cancel()
-	if r.check(nil) == nil {
+	if check(nil) == nil {
 		t.Error("ready while ending")
 	}
 }

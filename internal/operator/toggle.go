@@ -14,7 +14,6 @@ import (
 	"k8s.io/client-go/dynamic"
 	authentication "k8s.io/client-go/kubernetes/typed/authentication/v1"
 	"k8s.io/client-go/rest"
-	ctrl "sigs.k8s.io/controller-runtime"
 
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/toggle"
@@ -79,17 +78,4 @@ func callerOf(api authentication.TokenReviewsGetter) func(context.Context) (stri
 		}
 		return review.Status.User.Username, nil
 	}
-}
-
-// toggling adds what disables and enables providers, if Orchestrations are put into force.
-func (o *Options) toggling(mgr ctrl.Manager, clusters *consumers.Lister, pages *web.Server) error {
-	if o.OrchestrateAs == "" {
-		return nil
-	}
-	t, err := newToggling(mgr.GetConfig(), clusters, o, ctrl.Log.WithName("toggle"))
-	if err != nil {
-		return err
-	}
-	pages.WithToggling(t)
-	return nil
 }
