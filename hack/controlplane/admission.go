@@ -15,6 +15,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // The file and the name of the admission policy of config/admission.
@@ -68,7 +70,7 @@ func (c *Cluster) changePolicyRules(
 }
 
 func readPolicyRules() ([]*unstructured.Unstructured, error) {
-	root, err := moduleRoot()
+	root, err := process.Checkout()
 	if err != nil {
 		return nil, err
 	}

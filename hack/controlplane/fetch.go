@@ -11,11 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // maxStall is the longest time for which a download may receive nothing. A network that drops packets
@@ -28,7 +29,7 @@ const reachTimeout = 10 * time.Second
 // download fetches the archive that the envtest project publishes. It uses the project's own
 // program, which checks the archive's hash.
 func download(ctx context.Context, dir string, progress *reporter) error {
-	root, err := moduleRoot()
+	root, err := process.Checkout()
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,7 @@ func reach(ctx context.Context, url string) error {
 // build compiles the programs from the module in the directory kubernetes. Go's build cache lets an
 // interrupted build continue.
 func build(ctx context.Context, dir string, progress *reporter) error {
-	root, err := moduleRoot()
+	root, err := process.Checkout()
 	if err != nil {
 		return err
 	}
@@ -197,26 +198,4 @@ func removeTree(dir string) {
 		return err
 	})
 	_ = os.RemoveAll(dir) // The sweep of the staging directory removes the rest.
-}
-
-// moduleRoot returns the root of this module. It searches upwards from the working directory: go
-// test runs in the directory of a package, go run anywhere in the checkout.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return "", err
-		}
-		if slices.Contains(strings.Split(string(data), "\n"), "module proffer.dev/proffer") {
-			return dir, nil
-		}
-		if dir == filepath.Dir(dir) {
-			return "", fmt.Errorf("not in a checkout of proffer.dev/proffer: run it there, or set %s", assetsEnv)
-		}
-		dir = filepath.Dir(dir)
-	}
 }

@@ -18,7 +18,7 @@ var kwokStages = []string{
 // writeKwokConfig writes kwok.yaml, the configuration of kwok, into dir. kubernetes is the directory of
 // the module that builds it.
 func writeKwokConfig(ctx context.Context, kubernetes, dir string) error {
-	source, err := moduleDirOf(ctx, kubernetes, "sigs.k8s.io/kwok")
+	source, err := moduleDir(ctx, kubernetes, "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // LiqoVersion must match the go.mod file of test/slices; a test compares them.
@@ -45,7 +47,7 @@ func keepBuilt(
 }
 
 func buildLiqo(ctx context.Context, dir string, progress *reporter) error {
-	checkout, err := moduleRoot()
+	checkout, err := process.Checkout()
 	if err != nil {
 		return err
 	}

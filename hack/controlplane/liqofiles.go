@@ -11,12 +11,17 @@ import (
 	"testing"
 
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/process"
 )
 
 // LiqoFiles returns the directory in Liqo's module with its chart and CRDs. It downloads the module
 // if the module cache lacks it: no program of this module imports all of Liqo.
 func LiqoFiles(ctx context.Context) (string, error) {
-	dir, err := moduleDir(ctx, "github.com/liqotech/liqo")
+	root, err := process.Checkout()
+	if err != nil {
+		return "", err
+	}
+	dir, err := moduleDir(ctx, root, "github.com/liqotech/liqo")
 	return filepath.Join(dir, "deployments", "liqo"), err
 }
 
@@ -38,17 +43,8 @@ func LiqoCRD(t testing.TB, name string) string {
 	return LiqoFile(t, "charts", "liqo-crds", "crds", name)
 }
 
-// moduleDir returns the directory of a module that this one requires, and downloads it if needed.
-func moduleDir(ctx context.Context, module string) (string, error) {
-	root, err := moduleRoot()
-	if err != nil {
-		return "", err
-	}
-	return moduleDirOf(ctx, root, module)
-}
-
-// moduleDirOf returns the directory of a module that the one in root requires.
-func moduleDirOf(ctx context.Context, root, module string) (string, error) {
+// moduleDir returns the directory of a module that the one in root requires, and downloads it if needed.
+func moduleDir(ctx context.Context, root, module string) (string, error) {
 	// go list reports nothing of a module that is not downloaded.
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-C", root, "-json", module).Output()
 	var got struct{ Dir, Error string }

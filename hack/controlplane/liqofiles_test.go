@@ -20,7 +20,7 @@ func TestAMissingModuleIsDownloaded(t *testing.T) {
 	if _, err := os.Stat(LiqoCRD(t, "core.liqo.io_foreignclusters.yaml")); err != nil {
 		t.Error(err)
 	}
-	if _, err := moduleDir(t.Context(), "example.com/no/such/module"); err == nil ||
+	if _, err := moduleDir(t.Context(), ".", "example.com/no/such/module"); err == nil ||
 		!strings.Contains(err.Error(), "example.com/no/such/module") {
 		t.Errorf("a module that does not exist: got %v", err)
 	}

@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // OldKubernetesVersion is the oldest version that Proffer installs on. It must match the go.mod
@@ -25,7 +27,7 @@ func Old(ctx context.Context, progress io.Writer) (string, error) {
 }
 
 func buildOld(ctx context.Context, c cache, assets string, progress *reporter) error {
-	checkout, err := moduleRoot()
+	checkout, err := process.Checkout()
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"io"
 	"path/filepath"
+
+	"proffer.dev/proffer/test/process"
 )
 
 // PrometheusVersion must match the go.mod file of test/monitoring; a test compares them. Version
@@ -15,7 +17,7 @@ const PrometheusVersion = "0.316.0"
 // and HTTP.
 func Prometheus(ctx context.Context, progress io.Writer) (string, error) {
 	return keepBuilt(ctx, progress, "prometheus-"+PrometheusVersion, func(c cache, progress *reporter) error {
-		checkout, err := moduleRoot()
+		checkout, err := process.Checkout()
 		if err != nil {
 			return err
 		}

@@ -55,7 +55,7 @@ type cluster struct {
 // prepare returns a cluster with the CRDs and policies. One that the demo starts also has nodes,
 // pods, consumers and the samples.
 func prepare(ctx context.Context, o demoOptions, undo *cleanup, progress io.Writer) (*cluster, error) {
-	root, err := process.Checkout(ctx)
+	root, err := process.Checkout()
 	if err != nil {
 		return nil, err
 	}

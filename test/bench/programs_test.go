@@ -153,7 +153,7 @@ type cluster struct {
 // startCluster starts a control plane with our CRDs, which ends with the benchmark.
 func startCluster(b testing.TB) *cluster {
 	b.Helper()
-	root, err := process.Checkout(b.Context())
+	root, err := process.Checkout()
 	test.Must(b, err)
 	c := &cluster{Cluster: controlplane.StartTest(b, controlplane.Options{
 		CRDDirs: []string{filepath.Join(root, "config", "crd", "bases")},

@@ -4,7 +4,6 @@ package kubetest
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test/process"
 )
 
 // shared is the control plane of all tests of a package. The tests run one after the other, and
@@ -72,7 +72,7 @@ func start(t testing.TB) {
 }
 
 func startShared(ctx context.Context) error {
-	root, err := moduleRoot()
+	root, err := process.Checkout()
 	if err != nil {
 		return err
 	}
@@ -99,22 +99,4 @@ func Scheme() *runtime.Scheme {
 	utilruntime.Must(corev1.AddToScheme(scheme))
 	utilruntime.Must(v1alpha1.AddToScheme(scheme))
 	return scheme
-}
-
-// moduleRoot returns the directory of go.mod. Tests run in the directory of their package.
-func moduleRoot() (string, error) {
-	dir, err := os.Getwd()
-	if err != nil {
-		return "", err
-	}
-	for {
-		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
-			return dir, nil
-		}
-		parent := filepath.Dir(dir)
-		if parent == dir {
-			return "", errors.New("no go.mod in any directory above the test")
-		}
-		dir = parent
-	}
 }

@@ -51,7 +51,7 @@ func newWorld(t *testing.T) *world {
 	log.SetLogger(logr.Discard()) // controller-runtime complains if nobody does.
 	w := &world{dir: t.TempDir()}
 	w.admin, w.plugin = filepath.Join(w.dir, "admin"), filepath.Join(w.dir, "kubectl-proffer")
-	root, err := process.Checkout(t.Context())
+	root, err := process.Checkout()
 	test.Must(t, err)
 	test.Must(t, process.AddPlugin(t.Context(), w.dir))
 	proxy, err := egress.New(w.dir)

@@ -2,10 +2,12 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -26,7 +28,7 @@ func BuildRace(ctx context.Context, dir string) (string, error) {
 // for PATH. If PROFFER_PLUGIN_BIN is set, AddPlugin links to that program instead of building one.
 func AddPlugin(ctx context.Context, dir string) error {
 	const source, completion = "cmd/kubectl-proffer", "kubectl_complete-proffer"
-	root, err := Checkout(ctx)
+	root, err := Checkout()
 	if err != nil {
 		return err
 	}
@@ -49,7 +51,7 @@ func build(ctx context.Context, variable, source, program string, env []string, 
 	if program := os.Getenv(variable); program != "" {
 		return filepath.Abs(program)
 	}
-	root, err := Checkout(ctx)
+	root, err := Checkout()
 	if err != nil {
 		return "", err
 	}
@@ -67,12 +69,24 @@ func build(ctx context.Context, variable, source, program string, env []string, 
 	return program, nil
 }
 
-// Checkout returns the directory of the operator's module. The working directory must be inside
-// that module, or inside one that requires it.
-func Checkout(ctx context.Context) (string, error) {
-	out, err := exec.CommandContext(ctx, "go", "list", "-m", "-f", "{{.Dir}}", "proffer.dev/proffer").Output()
+// Checkout returns the directory of the operator's module. It searches upwards from the working directory,
+// which may belong to another module of the repository.
+func Checkout() (string, error) {
+	dir, err := os.Getwd()
 	if err != nil {
-		return "", fmt.Errorf("finding the repository (run this inside it): %w", err)
+		return "", err
 	}
-	return strings.TrimSpace(string(out)), nil
+	for {
+		data, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", err
+		}
+		if slices.Contains(strings.Split(string(data), "\n"), "module proffer.dev/proffer") {
+			return dir, nil
+		}
+		if dir == filepath.Dir(dir) {
+			return "", errors.New("not in a checkout of proffer.dev/proffer: run it there")
+		}
+		dir = filepath.Dir(dir)
+	}
 }
