@@ -59,7 +59,7 @@ type finder struct {
 
 func (f finder) find(ctx context.Context) (string, error) {
 	if dir := f.getenv(assetsEnv); dir != "" {
-		if err := checkPrograms(dir); err != nil {
+		if _, err := checkPrograms(dir); err != nil {
 			return "", fmt.Errorf("%s=%s: %w; unset it to use the cache, or name a directory that has them",
 				assetsEnv, dir, err)
 		}
@@ -113,33 +113,30 @@ func (f finder) fill(ctx context.Context, c cache) (string, error) {
 }
 
 func (f finder) openCache() (cache, error) {
-	root, err := f.cacheRoot()
-	if err != nil {
-		return cache{}, err
-	}
-	key := fmt.Sprintf("kubernetes-%s-etcd-%s-%s-%s", KubernetesVersion, EtcdVersion, runtime.GOOS, runtime.GOARCH)
-	return cache{root: root, dir: filepath.Join(root, key)}, nil
+	return f.cacheOf(fmt.Sprintf("kubernetes-%s-etcd-%s", KubernetesVersion, EtcdVersion))
 }
 
-func (f finder) cacheRoot() (string, error) {
+// cacheOf returns the cache of the programs of that name for this machine.
+func (f finder) cacheOf(name string) (cache, error) {
 	root := f.getenv(cacheEnv)
 	if root == "" {
 		user, err := f.cacheDir()
 		if err != nil {
-			return "", fmt.Errorf("no cache directory: set %s to a directory to keep the control plane in: %w",
+			return cache{}, fmt.Errorf("no cache directory: set %s to a directory to keep the control plane in: %w",
 				cacheEnv, err)
 		}
 		root = filepath.Join(user, "proffer", "controlplane")
 	}
 	root, err := filepath.Abs(root)
 	if err != nil {
-		return "", fmt.Errorf("cache directory: %w", err)
+		return cache{}, fmt.Errorf("cache directory: %w", err)
 	}
-	return root, nil
+	return cache{root: root, dir: filepath.Join(root, fmt.Sprintf("%s-%s-%s", name, runtime.GOOS, runtime.GOARCH))}, nil
 }
 
-// checkPrograms returns an error that names the programs missing in dir.
-func checkPrograms(dir string) error {
+// checkPrograms returns the sizes of the programs in dir, or an error that names the missing ones.
+func checkPrograms(dir string) (map[string]int64, error) {
+	sizes := map[string]int64{}
 	var missing []string
 	for _, name := range programs {
 		info, err := os.Stat(filepath.Join(dir, name))
@@ -154,10 +151,12 @@ func checkPrograms(dir string) error {
 			missing = append(missing, name+" (empty)")
 		case info.Mode()&0o111 == 0:
 			missing = append(missing, name+" (not executable)")
+		default:
+			sizes[name] = info.Size()
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("missing %s", strings.Join(missing, ", "))
+		return nil, fmt.Errorf("missing %s", strings.Join(missing, ", "))
 	}
-	return nil
+	return sizes, nil
 }

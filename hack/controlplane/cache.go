@@ -41,16 +41,13 @@ func (c cache) check() (string, error) {
 	if err := json.Unmarshal(data, &m); err != nil {
 		return "", fmt.Errorf("%s is not complete: %s: %w", c.dir, manifestName, err)
 	}
-	if err := checkPrograms(c.dir); err != nil {
+	sizes, err := checkPrograms(c.dir)
+	if err != nil {
 		return "", fmt.Errorf("%s is not complete: %w", c.dir, err)
 	}
-	for _, name := range programs {
-		info, err := os.Stat(filepath.Join(c.dir, name))
-		if err != nil {
-			return "", err
-		}
-		if info.Size() != m.Sizes[name] {
-			return "", fmt.Errorf("%s is not complete: %s has %d of %d bytes", c.dir, name, info.Size(), m.Sizes[name])
+	for name, size := range sizes {
+		if size != m.Sizes[name] {
+			return "", fmt.Errorf("%s is not complete: %s has %d of %d bytes", c.dir, name, size, m.Sizes[name])
 		}
 	}
 	return m.Source, nil
@@ -70,10 +67,15 @@ func (c cache) install(source string, fetch func(dir string) error) (err error) 
 	if err := fetch(staging); err != nil {
 		return err
 	}
-	if err := checkPrograms(staging); err != nil {
+	sizes, err := checkPrograms(staging)
+	if err != nil {
 		return err
 	}
-	if err := writeManifest(staging, source); err != nil {
+	data, err := json.MarshalIndent(manifest{Source: source, Sizes: sizes}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(staging, manifestName), append(data, '\n'), 0o644); err != nil {
 		return err
 	}
 	// An existing directory is incomplete: otherwise install is not called.
@@ -81,22 +83,6 @@ func (c cache) install(source string, fetch func(dir string) error) (err error) 
 		return c.advise(err)
 	}
 	return os.Rename(staging, c.dir)
-}
-
-func writeManifest(dir, source string) error {
-	m := manifest{Source: source, Sizes: map[string]int64{}}
-	for _, name := range programs {
-		info, err := os.Stat(filepath.Join(dir, name))
-		if err != nil {
-			return err
-		}
-		m.Sizes[name] = info.Size()
-	}
-	data, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(dir, manifestName), append(data, '\n'), 0o644)
 }
 
 // lock waits until no other process fills the cache. The kernel releases the lock when its holder

@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"runtime"
 
 	"proffer.dev/proffer/test/process"
 )
@@ -30,11 +29,10 @@ func keepBuilt(
 	ctx context.Context, progress io.Writer, name string, build func(cache, *reporter) error,
 ) (string, error) {
 	f := finder{getenv: os.Getenv, cacheDir: os.UserCacheDir, progress: &reporter{w: progress}}
-	root, err := f.cacheRoot()
+	c, err := f.cacheOf(name)
 	if err != nil {
 		return "", err
 	}
-	c := cache{root: root, dir: filepath.Join(root, fmt.Sprintf("%s-%s-%s", name, runtime.GOOS, runtime.GOARCH))}
 	unlock, err := c.lock(ctx, f.progress)
 	if err != nil {
 		return "", err
