@@ -9,13 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -28,21 +27,11 @@ const (
 // InstallPolicyRules installs config/admission, the rules on ResourcePolicies that are not in their
 // CRD, and returns once the API server applies them. The CRDs must be installed.
 func (c *Cluster) InstallPolicyRules(ctx context.Context) error {
-	return c.changePolicyRules(ctx, true,
-		func(api client.Client, object client.Object) error { return api.Create(ctx, object) })
-}
-
-// RemovePolicyRules deletes what InstallPolicyRules has installed, and returns once the API server
-// no longer applies it.
-func (c *Cluster) RemovePolicyRules(ctx context.Context) error {
-	return c.changePolicyRules(ctx, false,
-		func(api client.Client, object client.Object) error { return api.Delete(ctx, object) })
-}
-
-func (c *Cluster) changePolicyRules(
-	ctx context.Context, applied bool, change func(client.Client, client.Object) error,
-) error {
-	objects, err := readPolicyRules()
+	root, err := process.Checkout()
+	if err != nil {
+		return err
+	}
+	objects, err := ReadObjects(filepath.Join(root, policyRulesFile))
 	if err != nil {
 		return err
 	}
@@ -51,30 +40,26 @@ func (c *Cluster) changePolicyRules(
 		return err
 	}
 	for _, object := range objects {
-		if err := change(api, object); err != nil {
-			return fmt.Errorf("change %s: %w", policyRulesFile, err)
+		if err := api.Create(ctx, object); err != nil {
+			return fmt.Errorf("install %s: %w", policyRulesFile, err)
 		}
 	}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, StartTimeout, true,
-		func(ctx context.Context) (bool, error) {
-			last = api.Create(ctx, brokenPolicy(), client.DryRunAll)
-			refused := last != nil && strings.Contains(last.Error(), policyRulesName)
-			return refused == applied && (applied || last == nil), nil
-		})
+	waiting, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	err = test.Until(waiting, func(ctx context.Context) error {
+		err := api.Create(ctx, brokenPolicy(), client.DryRunAll)
+		switch {
+		case err == nil:
+			return errors.New("it accepts a policy that breaks them")
+		case strings.Contains(err.Error(), policyRulesName):
+			return nil
+		}
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("wait until the API server applies %s, or no longer does: %w",
-			policyRulesFile, errors.Join(err, last))
+		return fmt.Errorf("wait until the API server applies %s: %w", policyRulesFile, err)
 	}
 	return nil
-}
-
-func readPolicyRules() ([]*unstructured.Unstructured, error) {
-	root, err := process.Checkout()
-	if err != nil {
-		return nil, err
-	}
-	return ReadObjects(filepath.Join(root, policyRulesFile))
 }
 
 // ReadObjects returns the objects in a YAML file.

@@ -9,12 +9,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -58,14 +57,13 @@ func (c *Cluster) AddAPIServer(ctx context.Context) (*rest.Config, error) {
 	if err != nil {
 		return nil, err
 	}
-	var last error
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, StartTimeout, true,
-		func(ctx context.Context) (bool, error) {
-			last = client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
-			return last == nil, nil
-		})
+	starting, cancel := context.WithTimeout(ctx, StartTimeout)
+	defer cancel()
+	err = test.Until(starting, func(ctx context.Context) error {
+		return client.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error()
+	})
 	if err != nil {
-		return nil, fmt.Errorf("wait for another kube-apiserver: %w", errors.Join(err, last))
+		return nil, fmt.Errorf("wait for another kube-apiserver: %w", err)
 	}
 	return config, nil
 }

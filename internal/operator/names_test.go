@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
@@ -63,10 +64,17 @@ func TestAnUpgradeLeavesAPolicyWithAMisspeltNameInForce(t *testing.T) {
 // upgrade.
 func withoutPolicyRules(t *testing.T, f func()) {
 	t.Helper()
-	test.Must(t, kubetest.Cluster(t).RemovePolicyRules(t.Context()))
+	objects, err := controlplane.ReadObjects("../../config/admission/resourcepolicy.yaml")
+	test.Must(t, err)
+	for _, object := range objects {
+		test.Must(t, kubetest.API(t).Delete(t.Context(), object))
+	}
 	defer func() {
 		test.Must(t, kubetest.Cluster(t).InstallPolicyRules(context.WithoutCancel(t.Context())))
 	}()
+	test.Eventually(t, func() error { // The API server goes on to apply them for a moment.
+		return kubetest.API(t).Create(t.Context(), kubetest.Policy("refused", kubetest.Fixed("memory", "100m")), client.DryRunAll)
+	})
 	f()
 }
 
