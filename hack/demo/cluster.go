@@ -11,6 +11,7 @@ import (
 	"slices"
 	"time"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -189,7 +190,7 @@ func (c *cluster) installCRDs(ctx context.Context, undo *cleanup, progress io.Wr
 	return nil
 }
 
-// makeToken creates an account that may read explanations, and returns its token. If the operator
+// makeToken creates an account that may read explanations, and its token, which is valid for a day. If the operator
 // may only read, it uses the account too, which may then read what the operator needs.
 func (c *cluster) makeToken(ctx context.Context) error {
 	generated := metav1.ObjectMeta{GenerateName: "proffer-demo-"}
@@ -219,11 +220,13 @@ func (c *cluster) makeToken(ctx context.Context) error {
 	if err := c.client.Create(ctx, binding); err != nil {
 		return fmt.Errorf("making an account for the demo: %w", err)
 	}
-	token, err := requestToken(ctx, c.config, account)
-	if err != nil {
+	request := &authenticationv1.TokenRequest{
+		Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: new(int64(24 * 60 * 60))},
+	}
+	if err := c.client.SubResource("token").Create(ctx, account, request); err != nil {
 		return fmt.Errorf("asking for a token for the demo: %w", err)
 	}
-	c.token = token
+	c.token = request.Status.Token
 	return nil
 }
 

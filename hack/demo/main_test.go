@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // waitTimeout is the timeout of steps that take a second on an idle machine.
@@ -231,7 +232,7 @@ func TestTheDemoRemovesTheCRDThatItInstalled(t *testing.T) {
 	cluster := controlplane.StartTest(t, controlplane.Options{})
 	kubeconfig := cluster.KubeconfigFile(t)
 	c := newClient(t, kubeconfig)
-	test.Must(t, makeNode(t.Context(), c, "worker-1", map[string]string{}, ""))
+	test.Must(t, createNode(t.Context(), c, nodestest.Node("worker-1", nodestest.List("cpu", "8", "memory", "32Gi", "pods", "110", "ephemeral-storage", "100Gi"))))
 	d := start(t, demoOptions{kubeconfig: kubeconfig, samples: true})
 	await(t, d.progress, "installing the CRD")
 	await(t, d.progress, "^$")

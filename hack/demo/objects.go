@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"io"
 
-	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/nodestest"
 )
 
 var (
@@ -27,16 +24,14 @@ var (
 // consumers; three consumers.
 func (c *cluster) populate(ctx context.Context, progress io.Writer) error {
 	fmt.Fprintln(progress, "making 3 nodes, 4 pods, 3 consumers")
-	for _, n := range []struct {
-		name   string
-		labels map[string]string
-		gpus   string
-	}{
-		{"worker-1", map[string]string{"pool": "gold"}, ""},
-		{"worker-2", map[string]string{"dedicated": "liqo"}, ""},
-		{"gpu-1", map[string]string{"nvidia.com/gpu.present": "true"}, "4"},
+	amounts := []string{"cpu", "8", "memory", "32Gi", "pods", "110", "ephemeral-storage", "100Gi"}
+	for _, node := range []*corev1.Node{
+		nodestest.Node("worker-1", nodestest.List(amounts...), nodestest.NodeLabel("pool", "gold")),
+		nodestest.Node("worker-2", nodestest.List(amounts...), nodestest.NodeLabel("dedicated", "liqo")),
+		nodestest.Node("gpu-1", nodestest.List(append(amounts, "nvidia.com/gpu", "4")...),
+			nodestest.NodeLabel("nvidia.com/gpu.present", "true")),
 	} {
-		if err := makeNode(ctx, c.client, n.name, n.labels, n.gpus); err != nil {
+		if err := createNode(ctx, c.client, node); err != nil {
 			return err
 		}
 	}
@@ -46,17 +41,10 @@ func (c *cluster) populate(ctx context.Context, progress io.Writer) error {
 		{"rome-train", "gpu-1", "rome", "1", "2Gi"},
 		{"oslo-web", "worker-2", "oslo", "1", "1Gi"},
 	} {
-		pod := &corev1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Name: p.name, Namespace: metav1.NamespaceDefault},
-			Spec: corev1.PodSpec{NodeName: p.node, Containers: []corev1.Container{{
-				Name: "main", Image: "example.com/" + p.name,
-				Resources: corev1.ResourceRequirements{Requests: corev1.ResourceList{
-					corev1.ResourceCPU: resource.MustParse(p.cpu), corev1.ResourceMemory: resource.MustParse(p.memory),
-				}},
-			}}},
-		}
+		pod := nodestest.Pod(p.name, p.node, nodestest.List("cpu", p.cpu, "memory", p.memory))
+		pod.Spec.Containers[0].Image = "example.com/" + p.name
 		if p.consumer != "" {
-			pod.Labels = map[string]string{"virtualkubelet.liqo.io/origin": p.consumer}
+			pod.Labels["virtualkubelet.liqo.io/origin"] = p.consumer
 		}
 		if err := c.client.Create(ctx, pod); err != nil {
 			return err
@@ -74,9 +62,10 @@ func (c *cluster) populate(ctx context.Context, progress io.Writer) error {
 	return nil
 }
 
-func makeNode(ctx context.Context, c client.Client, name string, labels map[string]string, gpus string) error {
-	labels[corev1.LabelOSStable] = "linux"
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: labels}}
+// createNode creates a node with its status.
+func createNode(ctx context.Context, c client.Client, node *corev1.Node) error {
+	node.Labels[corev1.LabelOSStable] = "linux"
+	status := node.Status
 	if err := c.Create(ctx, node); err != nil {
 		return err
 	}
@@ -86,32 +75,6 @@ func makeNode(ctx context.Context, c client.Client, name string, labels map[stri
 	if err := c.Update(ctx, node); err != nil {
 		return err
 	}
-	node.Status.Allocatable = corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("8"), corev1.ResourceMemory: resource.MustParse("32Gi"),
-		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("100Gi"),
-	}
-	if gpus != "" {
-		node.Status.Allocatable["nvidia.com/gpu"] = resource.MustParse(gpus)
-	}
-	node.Status.Capacity = node.Status.Allocatable
-	node.Status.Conditions = []corev1.NodeCondition{
-		{Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady"},
-	}
+	node.Status = status
 	return c.Status().Update(ctx, node)
-}
-
-// requestToken returns a token of the account that is valid for a day.
-func requestToken(ctx context.Context, config *rest.Config, account client.Object) (string, error) {
-	clientset, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return "", err
-	}
-	seconds := int64(24 * 60 * 60)
-	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}
-	answer, err := clientset.CoreV1().ServiceAccounts(account.GetNamespace()).CreateToken(ctx, account.GetName(),
-		request, metav1.CreateOptions{})
-	if err != nil {
-		return "", err
-	}
-	return answer.Status.Token, nil
 }

@@ -72,16 +72,12 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 		return nil, err
 	}
 	o.process, o.address = p, p.Address("metrics")
-	undo.add(func() error { o.admin.CloseIdleConnections(); return end(p) })
-	return o, c.tether.Hold("operator", command.Process)
-}
-
-// end ends the operator, unless it has ended already: the error has shown its log then.
-func end(p *process.Process) error {
-	select {
-	case <-p.Exited:
-		return nil
-	default:
+	undo.add(func() error {
+		o.admin.CloseIdleConnections()
+		if p.Alive() != nil {
+			return nil // The error has shown its log.
+		}
 		return p.Stop(30 * time.Second)
-	}
+	})
+	return o, c.tether.Hold("operator", command.Process)
 }
