@@ -74,10 +74,12 @@ func startOperator(ctx context.Context, c *cluster, undo *cleanup, progress io.W
 	o.process, o.address = p, p.Address("metrics")
 	undo.add(func() error {
 		o.admin.CloseIdleConnections()
-		if p.Alive() != nil {
-			return nil // The error has shown its log.
+		select {
+		case <-p.Exited: // The error has shown its log.
+			return nil
+		default:
+			return p.Stop(30 * time.Second)
 		}
-		return p.Stop(30 * time.Second)
 	})
 	return o, c.tether.Hold("operator", command.Process)
 }

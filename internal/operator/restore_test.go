@@ -61,10 +61,12 @@ func eachChange(
 		return err
 	}
 	defer changes.Stop()
-	for over, passed := time.After(during), false; !passed || !enough(); {
+	ending, stop := context.WithTimeout(ctx, during)
+	defer stop()
+	for over := ending.Done(); over != nil || !enough(); {
 		select {
 		case <-over:
-			passed = true
+			over = nil
 			continue
 		case _, open := <-changes.ResultChan():
 			if !open {

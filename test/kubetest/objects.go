@@ -144,7 +144,9 @@ func Install(t testing.TB, file string) (remove func()) {
 
 func install(t testing.TB, file string) []*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	options := envtest.CRDInstallOptions{Paths: []string{file}, ErrorIfPathMissing: true, MaxTime: controlplane.StartTimeout}
+	options := envtest.CRDInstallOptions{
+		Paths: []string{file}, ErrorIfPathMissing: true, MaxTime: controlplane.StartTimeout,
+	}
 	test.Must(t, envtest.ReadCRDFiles(&options))
 	for _, crd := range options.CRDs {
 		test.Eventually(t, func() string { return stillInstalled(t, crd.Name) })

@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	checkCRDs   Check = "crds"
-	installHelp       = "Apply the manifests of this version: see docs/install.md."
+	checkCRDs   Check  = "crds"
+	installHelp string = "Apply the manifests of this version: see docs/install.md."
 )
 
 // ownCRDs returns the CRDs that this version of the tool was built with, including the CRDs of
