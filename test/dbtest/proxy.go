@@ -2,7 +2,7 @@ package dbtest
 
 import (
 	"context"
-
+	"io"
 	"net"
 	"sync"
 	"testing"
@@ -18,24 +18,25 @@ const dialTimeout = 10 * time.Second
 // the same when the server is started again.
 type Proxy struct {
 	// target returns the address of the server, or "" while the server is down.
-	target            func() string
-	address           string
-	requests, answers gate
+	target  func() string
+	running sync.WaitGroup
 
 	mu       sync.Mutex
+	address  string
 	listener net.Listener // nil while connections are refused
-	links    map[*link]struct{}
-	running  sync.WaitGroup
+	// links are the connections of clients that are open, each with its connection to the server, which is
+	// nil at first.
+	links map[net.Conn]net.Conn
+	// heldRequests and heldAnswers are set while the proxy holds what clients and the server send.
+	heldRequests, heldAnswers bool
+	// changed is told of each change of links and of what is held.
+	changed sync.Cond
 }
 
 func newProxy(target func() string) (*Proxy, error) {
-	p := &Proxy{target: target, links: map[*link]struct{}{}}
-	p.requests.open()
-	p.answers.open()
-	if err := p.listen("127.0.0.1:0"); err != nil {
-		return nil, err
-	}
-	return p, nil
+	p := &Proxy{target: target, links: map[net.Conn]net.Conn{}}
+	p.changed.L = &p.mu
+	return p, p.listen("127.0.0.1:0")
 }
 
 func (p *Proxy) listen(address string) error {
@@ -61,26 +62,27 @@ func (p *Proxy) Address() string {
 func (p *Proxy) Cut() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for l := range p.links {
-		l.reset()
+	for client := range p.links {
+		p.reset(client)
 	}
 }
 
 // Pause holds what clients and the server send, as a network that loses every packet. Connections
 // are still accepted.
-func (p *Proxy) Pause() {
-	p.requests.shut()
-	p.answers.shut()
-}
+func (p *Proxy) Pause() { p.hold(true, true) }
 
 // PauseAnswers holds only what the server sends. After a Cut, clients cannot know whether the server
 // has done what they asked for last.
-func (p *Proxy) PauseAnswers() { p.answers.shut() }
+func (p *Proxy) PauseAnswers() { p.hold(false, true) }
 
 // Resume forwards what Pause or PauseAnswers has held, and everything that follows.
-func (p *Proxy) Resume() {
-	p.requests.open()
-	p.answers.open()
+func (p *Proxy) Resume() { p.hold(false, false) }
+
+func (p *Proxy) hold(requests, answers bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.heldRequests, p.heldAnswers = requests, answers
+	p.changed.Broadcast()
 }
 
 // Refuse resets all connections and refuses new ones until Accept, as a machine without a server.
@@ -133,151 +135,87 @@ func (p *Proxy) serve(l net.Listener) {
 
 // carry forwards a connection until either side closes it.
 func (p *Proxy) carry(from net.Listener, client net.Conn) {
-	l := &link{done: make(chan struct{})}
-	l.add(client)
-	defer l.close()
 	p.mu.Lock()
+	p.links[client] = nil
 	if p.listener != from {
-		p.mu.Unlock()
-		l.reset()
-		return
+		p.reset(client)
 	}
-	p.links[l] = struct{}{}
 	p.mu.Unlock()
-	defer func() {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		delete(p.links, l)
-	}()
-
-	if !p.requests.wait(l.done) {
+	if !p.pass(client, &p.heldRequests) {
 		return
 	}
 	server, err := (&net.Dialer{Timeout: dialTimeout}).DialContext(context.Background(), "tcp", p.target())
+	p.mu.Lock()
 	if err != nil {
-		l.reset()
+		p.reset(client)
+	} else if _, open := p.links[client]; open {
+		p.links[client] = server
+	} else {
+		_ = server.Close()
+	}
+	p.mu.Unlock()
+	if err != nil {
 		return
 	}
-	l.add(server)
 	var both sync.WaitGroup
-	both.Go(func() { l.forward(server, client, &p.requests) })
-	both.Go(func() { l.forward(client, server, &p.answers) })
+	both.Go(func() { p.forward(client, server, client, &p.heldRequests) })
+	both.Go(func() { p.forward(client, client, server, &p.heldAnswers) })
 	both.Wait()
 }
 
-// link is a connection of a client with its connection to the server.
-type link struct {
-	done chan struct{} // closed when the link is
-
-	mu     sync.Mutex
-	conns  []net.Conn
-	closed bool
+// forward copies from one connection of a link to the other, and ends both when one ends.
+func (p *Proxy) forward(client, to, from net.Conn, held *bool) {
+	_, _ = io.Copy(gate{to, func() bool { return p.pass(client, held) }}, from)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.end(client)
 }
 
-// add adds a connection, which is closed with the link, also if the link is closed already.
-func (l *link) add(c net.Conn) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.conns = append(l.conns, c)
-	if l.closed {
-		_ = c.Close()
-	}
-}
-
-// forward copies from one connection to the other while the gate is open.
-func (l *link) forward(to, from net.Conn, g *gate) {
-	defer l.close()
-	data := make([]byte, 32<<10)
+// pass waits while the proxy holds data. It returns false if the link has ended.
+func (p *Proxy) pass(client net.Conn, held *bool) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for {
-		n, err := from.Read(data)
-		if n > 0 {
-			if !g.wait(l.done) {
-				return
-			}
-			if _, err := to.Write(data[:n]); err != nil {
-				return
-			}
+		if _, open := p.links[client]; !open || !*held {
+			return open
 		}
-		if err != nil {
-			return
-		}
+		p.changed.Wait()
 	}
 }
 
-// reset closes both connections without delivering what is under way.
-func (l *link) reset() {
-	l.mu.Lock()
-	for _, c := range l.conns {
+// reset ends a link without delivering what is under way. It needs the lock.
+func (p *Proxy) reset(client net.Conn) {
+	for _, c := range []net.Conn{client, p.links[client]} {
 		if tcp, ok := c.(*net.TCPConn); ok {
 			_ = tcp.SetLinger(0)
 		}
 	}
-	l.mu.Unlock()
-	l.close()
+	p.end(client)
 }
 
-func (l *link) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.closed {
+// end closes both connections of a link that is open. It needs the lock.
+func (p *Proxy) end(client net.Conn) {
+	server, open := p.links[client]
+	if !open {
 		return
 	}
-	l.closed = true
-	close(l.done)
-	for _, c := range l.conns {
-		_ = c.Close()
+	delete(p.links, client)
+	p.changed.Broadcast()
+	_ = client.Close()
+	if server != nil {
+		_ = server.Close()
 	}
 }
 
-// gate lets data pass or holds them.
+// gate writes to a connection what may pass.
 type gate struct {
-	mu     sync.Mutex
-	opened chan struct{} // closed while the gate is open
+	net.Conn
+	pass func() bool
 }
 
-func (g *gate) open() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	switch {
-	case g.opened == nil:
-		g.opened = make(chan struct{})
-		close(g.opened)
-	case !g.isOpen():
-		close(g.opened)
+func (g gate) Write(data []byte) (int, error) {
+	if !g.pass() {
+		return 0, net.ErrClosed
 	}
-}
-
-func (g *gate) shut() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.isOpen() {
-		g.opened = make(chan struct{})
-	}
-}
-
-func (g *gate) isOpen() bool {
-	select {
-	case <-g.opened:
-		return true
-	default:
-		return false
-	}
-}
-
-// wait returns true once the gate is open, and false once done is closed.
-func (g *gate) wait(done <-chan struct{}) bool {
-	g.mu.Lock()
-	opened := g.opened
-	g.mu.Unlock()
-	select {
-	case <-done:
-		return false
-	default:
-	}
-	select {
-	case <-opened:
-		return true
-	case <-done:
-		return false
-	}
+	return g.Conn.Write(data)
 }
