@@ -39,7 +39,13 @@ func startNode(t testing.TB, others string, addresses, settings []string) *Serve
 		"wsrep-sst-method=rsync", "wsrep-sst-receive-address=" + addresses[2],
 		"wsrep-mode=STRICT_REPLICATION,REQUIRED_PRIMARY_KEY", "binlog-format=ROW", "innodb-autoinc-lock-mode=2",
 	}, settings...)
-	s := startOrSkip(t, all)
+	s, err := start(context.WithoutCancel(t.Context()), MySQL, options{settings: all})
+	// A process of the class SCHED_IDLE may not leave it, but Galera gives its threads the class SCHED_OTHER.
+	if err != nil && strings.Contains(err.Error(), "Failed to set thread schedparams") {
+		t.Skip("Galera does not run under chrt --idle")
+	}
+	endWith(t, s, err)
+	s.clustered = true
 	test.EventuallyWithin(t, startTimeout, func() error {
 		var name, ready string
 		err := s.admin.QueryRowContext(t.Context(), "SHOW STATUS LIKE 'wsrep_ready'").Scan(&name, &ready)
@@ -48,19 +54,6 @@ func startNode(t testing.TB, others string, addresses, settings []string) *Serve
 		}
 		return err
 	})
-	return s
-}
-
-// startOrSkip skips the test where no node can start: a process of the class SCHED_IDLE may not leave it,
-// but Galera gives its threads the class SCHED_OTHER.
-func startOrSkip(t testing.TB, settings []string) *Server {
-	t.Helper()
-	s, err := start(context.WithoutCancel(t.Context()), MySQL, options{settings: settings})
-	if err != nil && strings.Contains(err.Error(), "Failed to set thread schedparams") {
-		t.Skip("Galera does not run under chrt --idle")
-	}
-	endWith(t, s, err)
-	s.clustered = true
 	return s
 }
 

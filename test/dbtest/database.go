@@ -25,10 +25,9 @@ type Database struct {
 	owner  login
 	t      testing.TB
 
-	mu      sync.Mutex
+	mu sync.Mutex
+	// limited is the account of LimitedDSN, or zero before the first call.
 	limited login
-	// orphaned is set once the owner's account is gone.
-	orphaned bool
 	// pool is what Open returns while the program that it is connected to runs.
 	pool *sql.DB
 	of   *program
@@ -49,11 +48,10 @@ func (s *Server) NewDatabase(t testing.TB, clauses ...string) *Database {
 	t.Cleanup(func() {
 		// The data of a server that ends with this test are removed as a whole.
 		if s.shared {
-			statements := []string{s.product.dropDatabase(name)}
-			for _, account := range d.accounts() {
-				statements = append(statements, s.product.dropUser(account))
-			}
-			if err := s.execute(statements); err != nil {
+			err := s.execute([]string{
+				s.product.dropDatabase(name), s.product.dropUser(name), s.product.dropUser(limitedUser(name)),
+			})
+			if err != nil {
 				t.Error(err)
 			}
 		}
@@ -66,27 +64,13 @@ func (s *Server) NewDatabase(t testing.TB, clauses ...string) *Database {
 	return d
 }
 
-// accounts returns the accounts that were created for the database.
-func (d *Database) accounts() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	var all []string
-	if !d.orphaned {
-		all = append(all, d.owner.user)
-	}
-	if d.limited.user != "" {
-		all = append(all, d.limited.user)
-	}
-	return all
-}
+// limitedUser returns the name of the account of LimitedDSN.
+func limitedUser(owner string) string { return owner + "_limited" }
 
 // DropOwner removes the account of the owner. PostgreSQL does not let an owner go.
 func (d *Database) DropOwner(t testing.TB) {
 	t.Helper()
-	d.mu.Lock()
-	defer d.mu.Unlock()
 	test.Must(t, d.server.execute([]string{d.server.product.dropUser(d.owner.user)}))
-	d.orphaned = true
 }
 
 // Engine returns which kind of database this is.
@@ -110,7 +94,7 @@ func (d *Database) LimitedDSN(t testing.TB) string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.limited.user == "" {
-		limited := login{user: d.owner.user + "_limited", password: secret(), database: d.owner.database}
+		limited := login{user: limitedUser(d.owner.user), password: secret(), database: d.owner.database}
 		administrators, owners := d.server.product.grantRows(d.owner, limited)
 		statements := append([]string{d.server.product.createUser(limited)}, administrators...)
 		test.Must(t, d.server.execute(statements))
@@ -126,7 +110,7 @@ func (d *Database) LimitedDSN(t testing.TB) string {
 
 func (d *Database) dsn(l login) string {
 	l.address = d.Proxy.Address()
-	return d.server.product.dsn(l, d.server.ca != nil)
+	return d.server.product.dsn(l, d.server.tls != nil)
 }
 
 // Open connects as the owner, past the proxy, for a look at what a client has written. Its sessions are

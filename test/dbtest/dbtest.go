@@ -47,7 +47,7 @@ type options struct {
 	pageSize int
 }
 
-// WithTLS gives the server a certificate for 127.0.0.1 that the authority in CAFile has signed. The
+// WithTLS gives the server a certificate for 127.0.0.1 that has signed itself, so CAFile has it too. The
 // server refuses connections without TLS.
 func WithTLS() Option { return func(o *options) { o.tls = true } }
 

@@ -50,8 +50,8 @@ func (*mariaDB) settings(s *Server) []string {
 		"--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync",
 		"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
 	}
-	if s.pageSize != 0 {
-		all = append(all, fmt.Sprintf("--innodb-page-size=%d", s.pageSize))
+	if s.options.pageSize != 0 {
+		all = append(all, fmt.Sprintf("--innodb-page-size=%d", s.options.pageSize))
 	}
 	return all
 }
@@ -65,10 +65,10 @@ func (m *mariaDB) command(s *Server, port string) []string {
 		// As Debian's configuration sets them.
 		"--character-set-server=utf8mb4", "--collation-server=utf8mb4_general_ci",
 	)
-	if s.ca != nil {
-		args = append(args, "--ssl-cert="+s.path("tls.crt"), "--ssl-key="+s.path("tls.key"), "--require-secure-transport=ON")
+	if s.tls != nil {
+		args = append(args, "--ssl-cert="+s.path("ca.crt"), "--ssl-key="+s.path("tls.key"), "--require-secure-transport=ON")
 	}
-	for _, setting := range s.settings {
+	for _, setting := range s.options.settings {
 		args = append(args, "--"+setting)
 	}
 	return args
@@ -109,7 +109,9 @@ func (*mariaDB) createDatabase(owner login, clauses string) []string {
 	}
 }
 
-func (*mariaDB) dropUser(name string) string { return fmt.Sprintf("DROP USER '%s'@'127.0.0.1'", name) }
+func (*mariaDB) dropUser(name string) string {
+	return fmt.Sprintf("DROP USER IF EXISTS '%s'@'127.0.0.1'", name)
+}
 
 func (*mariaDB) grantRows(owner, limited login) (administrators, owners []string) {
 	return []string{

@@ -7,6 +7,7 @@ import (
 	"net"
 	"testing"
 
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -28,56 +29,32 @@ server_round_robin = 1
 // the test, which can call this once for a database.
 func (d *Database) PooledDSN(t testing.TB, mode string) string {
 	t.Helper()
-	l, err := d.startPooler(t, mode)
-	if err != nil {
-		t.Fatalf("start PgBouncer: %v", err)
-	}
-	return d.server.product.dsn(l, false)
-}
-
-// startPooler returns how the owner logs in through the pooler.
-func (d *Database) startPooler(t testing.TB, mode string) (login, error) {
 	s, name := d.server, heldPooler+"-"+d.owner.database
 	bouncer, err := find("pgbouncer", searchPath())
-	if err != nil {
-		return login{}, err
-	}
-	addresses, err := process.FreeAddresses(1)
-	if err != nil {
-		return login{}, err
-	}
-	_, port, err := net.SplitHostPort(addresses[0])
-	if err != nil {
-		return login{}, err
-	}
+	test.Must(t, err)
+	address := process.FreeAddress(t)
+	_, port, err := net.SplitHostPort(address)
+	test.Must(t, err)
 	_, servers, err := net.SplitHostPort(s.target())
-	if err != nil {
-		return login{}, err
-	}
-	users := fmt.Appendf(nil, "%q %q\n", d.owner.user, d.owner.password)
+	test.Must(t, err)
+	test.Must(t, s.write(name+".users", fmt.Appendf(nil, "%q %q\n", d.owner.user, d.owner.password)))
 	config := fmt.Appendf(nil, poolerConfig, servers, port, s.path(name+".users"), mode)
-	if err := errors.Join(s.write(name+".users", users), s.write(name+".ini", config)); err != nil {
-		return login{}, err
-	}
+	test.Must(t, s.write(name+".ini", config))
 	p, err := launch(context.WithoutCancel(t.Context()), s, name, []string{bouncer, s.path(name + ".ini")})
-	if err != nil {
-		return login{}, err
-	}
+	test.Must(t, err)
 	t.Cleanup(func() {
 		if err := p.kill(); err != nil {
 			t.Error(err)
 		}
 	})
 	l := d.owner
-	l.address = addresses[0]
+	l.address = address
 	db, err := s.open(l)
-	if err != nil {
-		return login{}, err
-	}
+	test.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
 	defer cancel()
 	if err := errors.Join(p.Until(ctx, db.PingContext), db.Close()); err != nil {
-		return login{}, fmt.Errorf("%w\n%s", err, s.Log())
+		t.Fatalf("start PgBouncer: %v\n%s", err, s.Log())
 	}
-	return l, nil
+	return s.product.dsn(l, false)
 }

@@ -62,7 +62,7 @@ func (p *postgreSQL) initialize(ctx context.Context, s *Server) error {
 
 func (*postgreSQL) configure(s *Server) error {
 	transport := "hostnossl"
-	if s.ca != nil {
+	if s.tls != nil {
 		transport = "hostssl"
 	}
 	return s.write("hba.conf", []byte(transport+" all all 127.0.0.1/32 scram-sha-256\n"))
@@ -76,10 +76,10 @@ func (p *postgreSQL) command(s *Server, port string) []string {
 		// Files of the data directory instead of /dev/shm, where a killed server leaves them.
 		"dynamic_shared_memory_type=mmap",
 	}
-	if s.ca != nil {
-		settings = append(settings, "ssl=on", "ssl_cert_file="+s.path("tls.crt"), "ssl_key_file="+s.path("tls.key"))
+	if s.tls != nil {
+		settings = append(settings, "ssl=on", "ssl_cert_file="+s.path("ca.crt"), "ssl_key_file="+s.path("tls.key"))
 	}
-	for _, setting := range append(settings, s.settings...) {
+	for _, setting := range append(settings, s.options.settings...) {
 		args = append(args, "-c", setting)
 	}
 	return args
@@ -112,7 +112,7 @@ func (*postgreSQL) createDatabase(owner login, clauses string) []string {
 	return []string{fmt.Sprintf("CREATE DATABASE %s OWNER %s %s", owner.database, owner.user, clauses)}
 }
 
-func (*postgreSQL) dropUser(name string) string { return "DROP ROLE " + name }
+func (*postgreSQL) dropUser(name string) string { return "DROP ROLE IF EXISTS " + name }
 
 func (*postgreSQL) grantRows(_, limited login) (administrators, owners []string) {
 	const rows, numbers = "SELECT, INSERT, UPDATE, DELETE", "USAGE, SELECT"

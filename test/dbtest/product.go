@@ -45,8 +45,8 @@ type product interface {
 	// grantRows returns the statements that let an account read and change rows, but not tables:
 	// the administrator's in MariaDB, and the owner's in PostgreSQL.
 	grantRows(owner, limited login) (administrators, owners []string)
-	// dropDatabase and dropUser return the administrator's statements that remove a database and an
-	// account.
+	// dropDatabase and dropUser return the administrator's statements that remove a database, and an
+	// account if there is one.
 	dropDatabase(name string) string
 	dropUser(name string) string
 }

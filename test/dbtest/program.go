@@ -25,16 +25,11 @@ const install = "run apt-get install mariadb-server postgresql pgbouncer rsync"
 // find returns the path of a program in the first of these directories that has it.
 func find(name string, dirs []string) (string, error) {
 	for _, dir := range dirs {
-		if path := filepath.Join(dir, name); executable(path) {
+		if path, err := exec.LookPath(filepath.Join(dir, name)); err == nil {
 			return path, nil
 		}
 	}
 	return "", fmt.Errorf("there is no %s, which the tests of databases need: %s", name, install)
-}
-
-func executable(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0
 }
 
 // searchPath returns the directories of PATH. Debian has servers in /usr/sbin, which is not in the

@@ -9,7 +9,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -26,8 +25,6 @@ const (
 	startTimeout = 2 * time.Minute
 	// stopTimeout is the timeout of an orderly shutdown.
 	stopTimeout = time.Minute
-	// starts is how often a start is tried if another program takes the port meanwhile.
-	starts = 3
 )
 
 // Server is a running database server. If the test binary is killed, the server is killed too.
@@ -36,15 +33,12 @@ type Server struct {
 	// dir has everything of the server, and belongs to its account.
 	dir     string
 	account *syscall.Credential
-	// ca is nil without TLS.
-	ca     *authority
+	options options
+	// tls is the configuration of a client that verifies the server, nil without TLS.
+	tls    *tls.Config
 	shared bool
 	// clustered is set for a node of StartCluster.
 	clustered bool
-	// settings are those of WithSettings.
-	settings []string
-	// pageSize is that of WithPageSize, 0 for the default.
-	pageSize int
 
 	tether *tether.Tether
 
@@ -58,21 +52,21 @@ type Server struct {
 
 // start starts a server in a new directory, with a copy of the template's data.
 func start(ctx context.Context, engine Engine, o options) (*Server, error) {
-	s, err := newServer(engine)
+	s, err := newServer(engine, o)
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	if err := s.prepareAndRun(ctx, o); err != nil {
+	if err := s.prepareAndRun(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start %s: %w", s.product.name(), err), s.end())
 	}
 	return s, nil
 }
 
 // newServer returns a server that has only a directory.
-func newServer(engine Engine) (*Server, error) {
-	s := &Server{product: newProduct(engine)}
+func newServer(engine Engine, o options) (*Server, error) {
+	s := &Server{product: newProduct(engine), options: o}
 	if err := s.product.find(); err != nil {
 		return nil, err
 	}
@@ -92,16 +86,15 @@ func newServer(engine Engine) (*Server, error) {
 	return s, nil
 }
 
-func (s *Server) prepareAndRun(ctx context.Context, o options) error {
-	from, err := template(ctx, s.Engine(), o.pageSize)
+func (s *Server) prepareAndRun(ctx context.Context) error {
+	from, err := template(ctx, s.Engine(), s.options.pageSize)
 	if err != nil {
 		return err
 	}
 	if err := s.call(ctx, "cp", "-a", from.path("data"), s.path("data")); err != nil {
 		return err
 	}
-	s.settings, s.pageSize = o.settings, o.pageSize
-	if o.tls {
+	if s.options.tls {
 		if err := s.writeCertificates(); err != nil {
 			return err
 		}
@@ -132,11 +125,10 @@ func template(ctx context.Context, engine Engine, pageSize int) (*Server, error)
 	if s := templates.servers[key]; s != nil {
 		return s, nil
 	}
-	s, err := newServer(engine)
+	s, err := newServer(engine, options{pageSize: pageSize})
 	if err != nil {
 		return nil, err
 	}
-	s.pageSize = pageSize
 	if err := s.product.initialize(ctx, s); err != nil {
 		return nil, errors.Join(err, s.end())
 	}
@@ -158,57 +150,38 @@ func removeTemplates() error {
 
 // run starts the installed server on a free port and waits until it accepts logins.
 func (s *Server) run(ctx context.Context) error {
-	for attempt := 1; ; attempt++ {
-		addresses, err := process.FreeAddresses(1)
-		if err != nil {
-			return err
-		}
-		_, port, err := net.SplitHostPort(addresses[0])
-		if err != nil {
-			return err
-		}
-		mark := len(s.log.String())
-		err = s.runOn(ctx, addresses[0], s.product.command(s, port))
-		if err == nil {
-			return nil
-		}
-		said := s.log.String()[mark:]
-		if attempt < starts && strings.Contains(said, "Address already in use") {
-			continue
-		}
-		return fmt.Errorf("%w\n%s", err, said)
-	}
-}
-
-func (s *Server) runOn(ctx context.Context, address string, command []string) error {
-	p, err := launch(context.WithoutCancel(ctx), s, held, command)
+	addresses, err := process.FreeAddresses(1)
 	if err != nil {
 		return err
 	}
-	db, err := s.administer(address)
+	_, port, err := net.SplitHostPort(addresses[0])
 	if err != nil {
-		return errors.Join(err, p.kill())
+		return err
+	}
+	db, err := s.open(login{user: administrator, password: password, address: addresses[0]})
+	if err != nil {
+		return err
+	}
+	mark := len(s.log.String())
+	p, err := launch(context.WithoutCancel(ctx), s, held, s.product.command(s, port))
+	if err != nil {
+		return errors.Join(err, db.Close())
 	}
 	err = p.Until(ctx, db.PingContext)
 	if err == nil {
 		err = s.product.started(s)
 	}
 	if err != nil {
-		return errors.Join(err, db.Close(), p.kill())
+		return fmt.Errorf("%w\n%s", errors.Join(err, db.Close(), p.kill()), s.log.String()[mark:])
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.running, s.address, s.admin = p, address, db
+	s.running, s.address, s.admin = p, addresses[0], db
 	return nil
 }
 
-// administer connects as the administrator.
-func (s *Server) administer(address string) (*sql.DB, error) {
-	return s.open(login{user: administrator, password: password, address: address})
-}
-
 func (s *Server) open(l login) (*sql.DB, error) {
-	connector, err := s.product.connector(l, s.TLSConfig())
+	connector, err := s.product.connector(l, s.tls)
 	if err != nil {
 		return nil, err
 	}
@@ -233,14 +206,6 @@ func (s *Server) PID() int {
 
 // CAFile returns the file with the authority of a server that was started WithTLS, in PEM.
 func (s *Server) CAFile() string { return filepath.Join(s.dir, "ca.crt") }
-
-// TLSConfig returns a client configuration that verifies the server, or nil without TLS.
-func (s *Server) TLSConfig() *tls.Config {
-	if s.ca == nil {
-		return nil
-	}
-	return s.ca.client()
-}
 
 // Kill ends the server with SIGKILL, as a crash does. The processes of PostgreSQL's sessions end by
 // themselves then; Kill returns once all have ended. The test must have started the server for
