@@ -20,14 +20,15 @@ import (
 // plain are the modules and packages that are tested without the race detector, which makes tests many
 // times as slow; /... stands for all packages below. Some start programs, and read pages, charts, images and
 // answers; the plugin is one of these programs. Some are pure: nothing in them runs at the same time. Races of the
-// operator are looked for where replicas, streams and consumers compete: in its own packages and in test/slices.
+// operator are looked for where replicas, streams and consumers compete: in its own packages, and in the operator
+// with the race detector that test/interop and test/slices start.
 var plain = []string{
 	"api/...", "cmd/kubectl-proffer/...", "hack/release", "hack/verify/...", "internal/broker", "internal/capacity",
 	"internal/catalog", "internal/filter/limits", "internal/grant", "internal/grant/holding",
 	"internal/grant/protocol", "internal/offer",
 	"internal/quantity", "internal/rehearse/...", "internal/selection", "internal/visible",
-	"test/bench", "test/deploy", "test/example", "test/helm", "test/image", "test/life", "test/monitoring",
-	"test/openapi", "test/page", "test/plugin",
+	"test/bench", "test/deploy", "test/example", "test/helm", "test/image", "test/interop", "test/life",
+	"test/monitoring", "test/openapi", "test/page", "test/plugin", "test/slices/...",
 }
 
 // isPlain reports whether a place is tested without the race detector.
