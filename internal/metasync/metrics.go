@@ -13,7 +13,6 @@ const resultSuccess, resultError, resultFenced = "success", "error", "fenced"
 
 // metrics holds the metrics of the books. The methods are safe for concurrent use.
 type metrics struct {
-	all           *prometheus.Registry
 	passes        *prometheus.CounterVec
 	written       *prometheus.CounterVec
 	open          *prometheus.GaugeVec
@@ -25,7 +24,6 @@ type metrics struct {
 
 func newMetrics() *metrics {
 	m := &metrics{
-		all: prometheus.NewRegistry(),
 		passes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "proffer_metasync_passes_total",
 			Help: "Passes over the books, by result: success, error, or fenced if another process has taken over.",
@@ -56,7 +54,6 @@ func newMetrics() *metrics {
 	for _, result := range []string{resultSuccess, resultError, resultFenced} {
 		m.passes.WithLabelValues(result)
 	}
-	m.all.MustRegister(m.passes, m.written, m.open, m.held, m.leftOut, m.lag)
 	return m
 }
 
@@ -89,8 +86,8 @@ func (m *metrics) lagAt(now time.Time) time.Duration {
 	return 0
 }
 
-// Describe implements prometheus.Collector.
-func (b *Books) Describe(ch chan<- *prometheus.Desc) { b.metrics.all.Describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (b *Books) Collect(ch chan<- prometheus.Metric) { b.metrics.all.Collect(ch) }
+// Metrics returns the metrics of the books.
+func (b *Books) Metrics() []prometheus.Collector {
+	m := b.metrics
+	return []prometheus.Collector{m.passes, m.written, m.open, m.held, m.leftOut, m.lag}
+}

@@ -206,7 +206,7 @@ func (h *house) ofPlugins() (r room, err error) {
 		books := metasync.New(metasync.Config{
 			Options: *h.Plugins.MetaSync, Table: h.table, Holding: h.tenure.Holds, Log: log.WithName(metasync.Name),
 		})
-		r.leading, r.collectors = append(r.leading, books), append(r.collectors, books)
+		r.leading, r.collectors = append(r.leading, books), append(r.collectors, books.Metrics()...)
 		r.published = append(r.published, onSnapshot(books.Wake))
 	}
 	if h.chain != nil {

@@ -224,11 +224,12 @@ func addressAt(configured, liqoNamespace string, service *corev1.Service, at []a
 	if err != nil || service == nil {
 		return nil
 	}
+	port := portOf(configured)
 	full := service.Name + "." + service.Namespace
 	same := host == full || host == full+".svc" || strings.HasPrefix(host, full+".svc.") ||
 		host == service.Name && liqoNamespace == service.Namespace || host != "" && host == service.Spec.ClusterIP
 	for i := range at {
-		if same && int(at[i].port) == portOf(configured) {
+		if same && int(at[i].port) == port {
 			return &at[i]
 		}
 	}

@@ -12,10 +12,9 @@ func requestOf(namespace string, uid types.UID) reconcile.Request {
 }
 
 // fairQueue is a queue of slices in which consumers take turns: many slices of one consumer do not
-// delay the slices of another. In the order of other controllers, first in, first out, a slice that is queued behind
-// 1,000 slices of another consumer, as after a change of leader, is written as the 1,001st; here as the second. For
-// slices that arrive one by one the order makes no difference. It is the order of a workqueue.Typed, which
-// guards it. Each consumer has a namespace.
+// delay the slices of another. After a change of leader, say, 1,000 slices of one consumer are queued at
+// once: a slice of another behind them is written as the second. First in, first out, it would be the
+// 1,001st. It is the order of a workqueue.Typed, which guards it. Each consumer has a namespace.
 type fairQueue struct {
 	// order lists the namespaces with slices in the queue; the first is next.
 	order []string

@@ -203,10 +203,11 @@ func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, po
 // allowed returns how much of a share Liqo still lets pods of the slice use: its Quota follows an answer that is
 // smaller only after a while.
 func (d *Decision) allowed(i int, share protocol.Share) protocol.Share {
-	if d.Quotas == nil {
-		return share.Least(nil)
+	var quota capacity.Amounts
+	if d.Quotas != nil {
+		quota = d.Quotas[i]
 	}
-	return share.Least(d.Quotas[i])
+	return share.Least(quota)
 }
 
 // exceeds reports whether the Quota of a slice allows more of a share than the answer to a slice of its name. A

@@ -95,7 +95,7 @@ func offers(flags *operatorclient.Flags, words func(*rest.Offers) []string) Func
 	})
 }
 
-// Read completes with words that read returns in time, nothing if it fails.
+// Read completes with the words that read returns in time, also beside an error.
 func Read(read func(ctx context.Context) ([]string, error)) Func {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
