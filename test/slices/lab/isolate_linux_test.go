@@ -34,7 +34,8 @@ func TestProcessorTimeOfALabsProgramsIsCounted(t *testing.T) {
 	if code, err := Isolate(); code != 0 || err != nil {
 		t.Fatalf("ended with %d: %v", code, err)
 	}
-	if took := children(t) - before; took < time.Second {
+	// The kernel ends the program at a tick of its clock: up to 10 ms of the second may be missing.
+	if took := children(t) - before; took < 900*time.Millisecond {
 		t.Errorf("counted %v, and a program took a second", took)
 	}
 }
