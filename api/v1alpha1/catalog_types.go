@@ -96,7 +96,7 @@ type CatalogWords struct {
 
 // CatalogReason summarizes an entry of the catalog in one word.
 //
-// +kubebuilder:validation:Enum=Available;Exhausted;Cordoned;Drained;NotPeered
+// +kubebuilder:validation:Enum=Available;Exhausted;Paused;Cordoned;Drained;NotPeered
 type CatalogReason string
 
 const (
@@ -105,6 +105,9 @@ const (
 	// CatalogExhausted is the reason for an entry without cpu, memory or pods for a new ResourceSlice:
 	// the pool has no more now, or the consumer has all that it may have.
 	CatalogExhausted CatalogReason = "Exhausted"
+	// CatalogPaused is the reason for an entry whose policy is paused: the consumer keeps what it has, and
+	// is granted nothing new.
+	CatalogPaused CatalogReason = "Paused"
 	// CatalogCordoned is the reason for a consumer that is cordoned: it keeps what it has, and is
 	// granted nothing new.
 	CatalogCordoned CatalogReason = "Cordoned"

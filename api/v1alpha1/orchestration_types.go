@@ -56,6 +56,7 @@ type OrchestrationSpec struct {
 	// while it is a DryRun.
 	// +optional
 	// +kubebuilder:default=Active
+	// +kubebuilder:validation:Enum=Active;DryRun
 	Mode Mode `json:"mode,omitempty"`
 
 	// Providers selects the providers to choose from: those of clusterIDs, and those with a virtual node

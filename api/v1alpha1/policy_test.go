@@ -217,7 +217,7 @@ func TestKubectlShowsEveryColumn(t *testing.T) {
 	want := [][]string{
 		{
 			"NAME", "CLASS", "PRIORITY", "MODE", "SOURCE", "CONSUMERS", "SLICES", "READY", "REASON",
-			"IN-FORCE", "CPU", "CPU-LEFT", "MEMORY", "MEMORY-LEFT", "AGE",
+			"IN-FORCE", "PAUSED-UNTIL", "CPU", "CPU-LEFT", "MEMORY", "MEMORY-LEFT", "AGE",
 		},
 		{
 			"columns", "gold", "10", "Active", "Nodes", "0", "3", "True", "Offering", "True", "7", "7", "1Gi", "1Gi",

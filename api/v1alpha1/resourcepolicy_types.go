@@ -24,6 +24,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`
 // +kubebuilder:printcolumn:name="In-Force",type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="InForce")].status`
+// +kubebuilder:printcolumn:name="Paused-Until",type=string,priority=1,JSONPath=`.spec.pausedUntil`
 // +kubebuilder:printcolumn:name="CPU",type=string,priority=1,JSONPath=`.status.capacity.cpu`
 // +kubebuilder:printcolumn:name="CPU-Left",type=string,priority=1,JSONPath=`.status.remaining.cpu`
 // +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.capacity.memory`
@@ -53,13 +54,13 @@ type ResourcePolicyList struct {
 }
 
 // Mode defines whether a policy is in force.
-//
-// +kubebuilder:validation:Enum=Active;DryRun
 type Mode string
 
 const (
 	// ModeActive puts the policy in force.
 	ModeActive Mode = "Active"
+	// ModePaused keeps the policy in force, and what its consumers have as it is.
+	ModePaused Mode = "Paused"
 	// ModeDryRun evaluates the policy and shows the result in its status, but publishes nothing.
 	ModeDryRun Mode = "DryRun"
 )
@@ -85,6 +86,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!has(self.slices) || (has(self.class) && self.class.size() > 0)",message="slices answers the ResourceSlices of a class: set class, or leave slices out"
 // +kubebuilder:validation:XValidation:rule="!has(self.slices) || !has(self.slices.enforcePlacement) || !self.slices.enforcePlacement || (has(self.slices.nodeSelector) ? self.slices.nodeSelector.size() > 0 : has(self.offer.peers) || has(self.offer.nodes) && has(self.offer.nodes.selector) && has(self.offer.nodes.selector.matchLabels) && self.offer.nodes.selector.matchLabels.size() > 0)",message="enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector"
 // +kubebuilder:validation:XValidation:rule="!(has(self.offer.fixed) || has(self.offer.external)) || !has(self.overrides) || self.overrides.all(o, !has(o.offer.maxPercent) && !has(o.offer.maxPercentages))",message="maxPercent and maxPercentages of an override apply to nodes and peers: with fixed and external, use max"
+// +kubebuilder:validation:XValidation:rule="!has(self.pausedUntil) || (has(self.mode) && self.mode == 'Paused')",message="pausedUntil ends a pause: set mode to Paused, or leave pausedUntil out"
 // +kubebuilder:validation:XValidation:rule="!has(self.catalog) || (has(self.class) && self.class.size() > 0)",message="catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"
 type ResourcePolicySpec struct {
 	// Class is the pool that the policy applies to: a class of ResourceSlices in Liqo v1, a pool in
@@ -102,12 +104,20 @@ type ResourcePolicySpec struct {
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// Mode defines whether the policy is in force: Active (default) or DryRun. A DryRun is evaluated
-	// as if it were in force; its status shows what the consumers would be offered, and nothing is
-	// published.
+	// Mode defines whether the policy is in force: Active (default), Paused or DryRun. A Paused policy
+	// decides as before, and what its consumers have stays as it is: offers neither rise nor fall,
+	// ResourceSlices are granted nothing more, and nothing is taken back, whatever happens to the spec
+	// and to the nodes. A consumer that has nothing is offered 0. A DryRun is evaluated as if it were
+	// in force; its status shows what the consumers would be offered, and nothing is published.
 	// +optional
 	// +kubebuilder:default=Active
+	// +kubebuilder:validation:Enum=Active;Paused;DryRun
 	Mode Mode `json:"mode,omitempty"`
+
+	// PausedUntil ends a pause: from this time on, the policy is Active. Omitted: it is Paused until
+	// mode is changed.
+	// +optional
+	PausedUntil *metav1.Time `json:"pausedUntil,omitempty"`
 
 	// Consumers selects the consumers that the policy applies to. Omitted or empty: every consumer.
 	// +optional

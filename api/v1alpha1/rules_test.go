@@ -236,10 +236,16 @@ var specRules = []rule{
 		want:    `<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.priority`,
 	},
 	{
-		name:    "mode is one of two",
-		valid:   []string{"mode: Active\n" + fixedOffer, "mode: DryRun\n" + fixedOffer},
+		name:    "mode is one of three",
+		valid:   []string{"mode: Active\n" + fixedOffer, "mode: Paused\n" + fixedOffer, "mode: DryRun\n" + fixedOffer},
 		invalid: "mode: dryrun\n" + fixedOffer,
-		want:    `spec.mode: Unsupported value: "dryrun": supported values: "Active", "DryRun"`,
+		want:    `spec.mode: Unsupported value: "dryrun": supported values: "Active", "Paused", "DryRun"`,
+	},
+	{
+		name:    "pausedUntil goes with a pause",
+		valid:   []string{"mode: Paused\npausedUntil: 2026-12-01T06:00:00Z\n" + fixedOffer},
+		invalid: "pausedUntil: 2026-12-01T06:00:00Z\n" + fixedOffer,
+		want:    `spec: Invalid value: pausedUntil ends a pause: set mode to Paused, or leave pausedUntil out`,
 	},
 	{
 		name: "reclaim is one of three",

@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/migrate"
 	"proffer.dev/proffer/cmd/kubectl-proffer/offers"
+	"proffer.dev/proffer/cmd/kubectl-proffer/pause"
 	"proffer.dev/proffer/cmd/kubectl-proffer/simulate"
 	"proffer.dev/proffer/cmd/kubectl-proffer/snapshot"
 	"proffer.dev/proffer/cmd/kubectl-proffer/top"
@@ -53,6 +54,8 @@ for consumers: it asks the providers of the cluster that it runs against.`,
 		offers.NewCommand(flags, streams),
 		explain.NewCommand(flags, streams),
 		simulate.NewCommand(flags, streams),
+		pause.NewPauseCommand(flags, streams),
+		pause.NewResumeCommand(flags, streams),
 		snapshot.NewCommand(flags, streams),
 		top.NewCommand(flags, streams),
 		dashboard.NewCommand(flags, streams),

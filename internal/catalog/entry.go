@@ -72,11 +72,17 @@ func (e *Entry) Reason() v1alpha1.CatalogReason {
 		return v1alpha1.CatalogCordoned
 	case active:
 	}
-	if e.exhausted() {
+	switch {
+	case e.paused():
+		return v1alpha1.CatalogPaused
+	case e.exhausted():
 		return v1alpha1.CatalogExhausted
 	}
 	return v1alpha1.CatalogAvailable
 }
+
+// paused reports whether the policy grants nothing new for a while.
+func (e *Entry) paused() bool { return len(e.Resources) > 0 && e.Resources[0].Bound == grant.ByPause }
 
 // needed are the resources without which a virtual node is of no use.
 var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
@@ -112,6 +118,9 @@ func (e *Entry) Message() string {
 	case cordoned:
 		return "the provider has cordoned this cluster: ResourceSlices keep what they have, and nothing more is granted"
 	case notPeered, active:
+	}
+	if e.paused() {
+		return "the provider has paused this class: ResourceSlices keep what they have, and nothing more is granted"
 	}
 	var lines []string
 	for i := range e.Resources {

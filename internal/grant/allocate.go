@@ -428,6 +428,9 @@ func (a *allocation) newLineStates(s *sliceState) []lineState {
 		if s.Invalid || s.Pinned || s.group.terms == nil && l.Asked < 0 {
 			l.want = l.had
 		}
+		if paused := s.group.terms != nil && s.group.terms.Paused; paused && !l.requested() && !s.changedClass() {
+			l.want = max(l.want, l.had) // Nor does an edit of the defaults of a policy that is paused.
+		}
 		if s.Invalid && l.Listed { // An invalid request asks for what it has: if that falls, the answer says why.
 			l.Asked = l.had
 		}
@@ -472,10 +475,14 @@ func (a *allocation) evictedUse() map[poolConsumer]struct{} {
 	return all
 }
 
-// reclaim returns the reclaim of the policy that decides, or else the recorded one.
+// reclaim returns the reclaim of the policy that decides, or else the recorded one. A policy that is paused takes
+// nothing back.
 func (s *sliceState) reclaim() offer.Reclaim {
-	if s.group.terms == nil {
+	switch {
+	case s.group.terms == nil:
 		return s.Reclaim
+	case s.group.terms.Paused:
+		return offer.Retain
 	}
 	return s.group.terms.Policy.Reclaim
 }

@@ -29,6 +29,8 @@
 //  5. Requests are raised, within the consumer's limit and the headroom of the pool (raise).
 //  6. A raise waits for the part of it that other slices have not given up yet (deferRaises).
 //
+// While a policy is paused, step 2 keeps everything that its slices have, and step 5 raises none of them.
+//
 // A slice whose request a filter of its policy does not admit keeps what step 2 leaves it, after the other
 // slices, and nothing else.
 //
@@ -52,8 +54,8 @@
 //   - The order of slices and policies does not matter (checkOrder).
 //   - No slice is granted more than it asks for, or has a default for, or its pods use of a default
 //     that fell. An answer without cpu, memory or pods is not ReasonGranted. Nothing is raised under
-//     a cordon, for an invalid request or against a filter, Retain lowers nothing, and cpu and memory stay above 0
-//     while pods run, except under Evict (checkAnswer).
+//     a cordon, by a policy that is paused, for an invalid request or against a filter, Retain and a pause lower
+//     nothing, and cpu and memory stay above 0 while pods run, except under Evict (checkAnswer).
 //   - The slices of a consumer in a class are not raised beyond its limit, nor lowered below what
 //     its pods use, except under Evict (checkGroups).
 //   - Whatever part of the answers is written, no pool and no union of pools is exceeded by a raise

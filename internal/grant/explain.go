@@ -22,6 +22,8 @@ const (
 	ReasonDenied = "Denied"
 	// ReasonCordoned: nothing new is granted, because the provider has cordoned the consumer.
 	ReasonCordoned = "Cordoned"
+	// ReasonPaused: nothing new is granted, because the policy is paused.
+	ReasonPaused = "Paused"
 	// ReasonInvalid: the request makes no sense, and no more is granted than before.
 	ReasonInvalid = "InvalidRequest"
 	// ReasonFiltered: a filter of the policy does not admit the request, and reclaim decides what the slice
@@ -46,6 +48,8 @@ func (a *Answer) Reason() string {
 		return ReasonGranted
 	case a.Frozen:
 		return ReasonCordoned
+	case a.paused():
+		return ReasonPaused
 	case a.Verdict == Deny:
 		return ReasonDenied
 	}
@@ -104,6 +108,11 @@ func (a *Answer) Explain(problem string) string {
 		text += "; it grants all or nothing"
 	}
 	return "denied: " + text
+}
+
+// paused reports whether the policy would have granted more if it were not paused.
+func (a *Answer) paused() bool {
+	return slices.ContainsFunc(a.Lines, func(l Line) bool { return l.Bound == ByPause })
 }
 
 func (a *Answer) filtered() bool { return a.Ruling != offer.Admitted }
@@ -223,6 +232,8 @@ func (l *Line) explainBound(policy string, q func(amount int64) string) string {
 		return fmt.Sprintf("policy %s does not offer it", policy)
 	case ByFreeze:
 		return "the provider has cordoned this cluster and grants it nothing new"
+	case ByPause:
+		return fmt.Sprintf("policy %s is paused and grants nothing new", policy)
 	case Withdrawn:
 		return noPolicy
 	case Awaited:

@@ -83,6 +83,9 @@ func (a *allocation) prospect(s *sliceState, waiting *deferral) Prospect {
 				most, limitedBy.by = max(0, now), Awaited
 			}
 		}
+		if terms.Paused {
+			most, limitedBy.by = 0, ByPause
+		}
 		p.Resources = append(p.Resources, Available{
 			Resource: step.Resource, Amount: most, Bound: limitedBy.by, Ceiling: ceilingOf(step),
 		})

@@ -22,6 +22,8 @@ func (s *sliceState) raise() {
 		switch {
 		case s.Frozen:
 			most, limitedBy = 0, binding{by: ByFreeze}
+		case s.group.terms != nil && s.group.terms.Paused:
+			most, limitedBy = 0, binding{by: ByPause}
 		case s.ruling == offer.Undecided:
 			most, limitedBy = 0, binding{by: ByFilter}
 		case most < missing && s.withinThreshold(l, capacity.Sum(l.Granted, most)):

@@ -128,6 +128,8 @@ const (
 	Useless
 	// ByFreeze: the consumer is cordoned, so nothing new is granted.
 	ByFreeze
+	// ByPause: the policy is paused, so nothing new is granted.
+	ByPause
 	// Withdrawn: no policy decides any longer.
 	Withdrawn
 	// Awaited: more is being taken back from others. Until then the slice has what is free now.

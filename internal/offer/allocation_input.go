@@ -101,6 +101,8 @@ type ConsumerTerms struct {
 	Policy *Policy
 	// Override is the index of the override, -1 for none.
 	Override int
+	// Paused is set if nothing may be granted or taken back.
+	Paused bool
 	// Pool is the index of the policy's pool in AllocationInput.Pools, -1 for a policy without nodes.
 	Pool int
 	// Steps are sorted by resource. Only Source, Fixed, Pool, Gives, Taken, Max and MaxShare are set.
@@ -254,7 +256,7 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 	of := p.templateUnder(p.overrideFor(c), a.index.variantFor(p.index, consumer))
 	terms, ok := a.terms[of]
 	if !ok {
-		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Pool: -1, Steps: of.steps}
+		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Paused: p.paused, Pool: -1, Steps: of.steps}
 		if i, pooled := a.poolOf[p]; pooled {
 			terms.Pool = i
 		}

@@ -30,14 +30,20 @@ type verdict struct {
 	evicts bool
 }
 
+// pastEntry is the entry before of a consumer, which may be nil. It is the consumer's own unless it was everybody's.
+type pastEntry struct {
+	*Entry
+	own bool
+}
+
 // outcomeKey identifies consumers without holdings that get the same outcome.
 type outcomeKey struct {
 	match *match
-	old   *Entry
+	old   pastEntry
 }
 
 // outcomeOf decides on a consumer, once for all consumers without holdings that are alike.
-func (e *evaluation) outcomeOf(m *match, old *Entry, h *holding) *outcome {
+func (e *evaluation) outcomeOf(m *match, old pastEntry, h *holding) *outcome {
 	if !h.empty() {
 		return e.decide(m, old, h)
 	}
@@ -50,11 +56,11 @@ func (e *evaluation) outcomeOf(m *match, old *Entry, h *holding) *outcome {
 	return o
 }
 
-// decide works out what a consumer is offered that had an entry before, which may be nil.
-func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
+// decide works out what a consumer is offered that had an entry before.
+func (e *evaluation) decide(m *match, old pastEntry, h *holding) *outcome {
 	out := &outcome{match: m, verdicts: make([]verdict, 0, len(m.winners))}
 	var left []*Offer
-	if old != nil {
+	if old.Entry != nil {
 		left = old.Offers
 	}
 	// A consumer with pods and without an earlier offer must have been offered what the pods request, if
@@ -66,7 +72,7 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 	}
 	offers := e.decided[:0]
 	withdraw := func() {
-		o := e.withdraw(previousOffer{left[0], rec}, h)
+		o := e.withdraw(previousOffer{offer: left[0], record: rec}, h)
 		left = left[1:]
 		if o == nil {
 			return
@@ -81,7 +87,7 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 		for len(left) > 0 && left[0].Class < p.Class {
 			withdraw()
 		}
-		b := previousOffer{record: rec}
+		b := previousOffer{record: rec, own: old.own}
 		if len(left) > 0 && left[0].Class == p.Class {
 			b.offer, left = left[0], left[1:]
 		} else if e.recorded[p.Name] && !neverOffered {
@@ -97,7 +103,7 @@ func (e *evaluation) decide(m *match, old *Entry, h *holding) *outcome {
 		withdraw()
 	}
 	e.decided = offers
-	if out.entry = old; old == nil || !slices.Equal(old.Offers, offers) {
+	if out.entry = old.Entry; old.Entry == nil || !slices.Equal(old.Offers, offers) {
 		out.entry = &Entry{Offers: slices.Clone(offers)}
 	}
 	return out
@@ -132,7 +138,17 @@ func (e *evaluation) steps(steps []Step, p *policyPlan, t *template, h *holding,
 		steps = append(steps, s)
 	}
 	steps = e.revoke(steps, b)
-	return e.reclaim(steps, p.Reclaim, h, granted, b)
+	if !p.paused {
+		return e.reclaim(steps, p.Reclaim, h, granted, b)
+	}
+	for i := range steps {
+		steps[i].Offer = 0
+	}
+	steps = e.reclaim(steps, Retain, h, granted, b)
+	for i := range steps {
+		steps[i].pause(b.ownAmount(steps[i].Resource))
+	}
+	return steps
 }
 
 // revoke adds an explicit 0 for each resource that was offered before and is not any longer.

@@ -24,7 +24,9 @@
 // A policy of fixed amounts has no pool: offer(K) = min(max, fixed). Nor has one with an external
 // source: offer(K) = min(max, what the source answers for K). Then reclaim raises what would fall below
 // what the consumer keeps: its pods' requests up to the amount offered before, and with
-// Retain its grants. A change within the policy's threshold is not published.
+// Retain its grants. A change within the policy's threshold is not published. While a policy is paused, what
+// it offered to a consumer before stays as it is; a consumer that it had offered nothing keeps what its pods
+// use and its slices were granted (Step.pause).
 //
 // In code, in the order of the computation: match.go finds the policy that decides; pool.go computes the
 // pool (newPool) and what remains (pool.commit), at the level that stabilize.go keeps; plan.go has what a
@@ -53,6 +55,8 @@
 //   - What was offered once is never dropped without an explicit 0, and never taken from under pods
 //     except by Evict (checkChanges, checkDefault), also across a restart with incomplete records
 //     (checkSilence).
+//   - What a consumer has of a policy that is paused neither rises nor falls, also across a restart
+//     (checkPaused).
 //   - The order of the input does not matter (checkOrder), and consumers that hold nothing do not
 //     affect the offers of others (checkAlone).
 //

@@ -105,7 +105,7 @@ type Result struct {
 	Offers
 	// Reports describe what each policy does, by its name.
 	Reports map[string]*Report
-	// Again is after how long a 0 is no longer owed, or a policy no longer awaited, 0 for never.
+	// Again is after how long a 0 is no longer owed, a policy no longer awaited, or a pause over, 0 for never.
 	Again time.Duration
 
 	evaluation *evaluation
@@ -116,7 +116,7 @@ type Result struct {
 func Evaluate(in Input) *Result {
 	e := newEvaluation(in)
 	r := &Result{Reports: make(map[string]*Report, len(e.plans)), evaluation: e}
-	r.Default = e.outcomeOf(e.unknown, e.previous.Default, &holding{}).entry
+	r.Default = e.outcomeOf(e.unknown, pastEntry{Entry: e.previous.Default}, &holding{}).entry
 
 	tallies := newTallies(e.plans)
 	previous, next := e.previous.Readable(), 0
@@ -127,9 +127,9 @@ func Evaluate(in Input) *Result {
 	}
 	for _, c := range e.known {
 		depart(func(id string) bool { return id < c.ID })
-		old := e.inherited
+		old := pastEntry{Entry: e.inherited}
 		if next < previous.Len() && previous.ids[next] == c.ID {
-			old = previous.entries[next]
+			old = pastEntry{previous.entries[next], true}
 			next++
 		}
 		h := e.holdingOf(c.ID)
@@ -144,6 +144,9 @@ func Evaluate(in Input) *Result {
 	r.Departed = boundDeparted(r.Departed)
 	for i, p := range e.plans {
 		r.Reports[p.Name] = tallies[i].report(p, e)
+		if p.pauseLeft > 0 {
+			e.evaluateAfter(p.pauseLeft)
+		}
 	}
 	for _, p := range in.Awaited {
 		e.evaluateAfter(p.Left)
@@ -164,7 +167,8 @@ func (e *evaluation) depart(r *Result, id string, old *Entry) {
 			d.Since = max(d.Since, o.moved)
 		}
 	}
-	if d.Entry = e.outcomeOf(e.unknown, old, &holding{}).entry; r.Default.covers(d.Entry) || !e.owed(d.Since) {
+	d.Entry = e.outcomeOf(e.unknown, pastEntry{Entry: old}, &holding{}).entry
+	if r.Default.covers(d.Entry) || !e.owed(d.Since) {
 		return
 	}
 	r.Departed = append(r.Departed, d)

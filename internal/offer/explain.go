@@ -74,7 +74,7 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
 			x.plan = e.plans[m.winners[i].policy]
 			under := x.plan.templateUnder(m.winners[i].override, m.winners[i].variant)
-			x.Now = e.steps(nil, x.plan, under, h, previousOffer{offer: o})
+			x.Now = e.steps(nil, x.plan, under, h, previousOffer{offer: o, own: true})
 			if x.plan.answers != nil {
 				if answered, ok := x.plan.answers.For(id); ok {
 					_, own := x.plan.answers.Of[id]
@@ -171,6 +171,10 @@ func (x *Explained) because(i int, times timing) string {
 		b.WriteString(s.arithmetic(format))
 	}
 	switch {
+	case s.Paused && s.Offer == 0:
+		fmt.Fprintf(&b, "; policy %s is paused, and it had nothing before", x.plan.Name)
+	case s.Paused:
+		fmt.Fprintf(&b, "; policy %s is paused, and it keeps %s", x.plan.Name, format(s.Offer))
 	case s.Held >= 0:
 		if s.Max >= 0 && s.Max < s.Held {
 			b.WriteString(s.atMost(format))

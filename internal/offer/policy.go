@@ -41,6 +41,9 @@ type Policy struct {
 	Class    string
 	Priority int32
 	DryRun   bool
+	// Paused keeps what consumers have as it is, until PausedUntil in Unix seconds, 0 for no end.
+	Paused      bool
+	PausedUntil int64
 	// Consumers selects the consumers that the policy is for.
 	Consumers Scope
 	// Fixed holds the amounts of a policy of fixed amounts. Exactly one of Fixed, Nodes and External is
@@ -76,6 +79,15 @@ func (p *Policy) Threshold(resource string) int64 {
 		return 0
 	}
 	return p.ThresholdPercent
+}
+
+// pauseLeft reports whether the policy is paused at a time, and how long it still is, 0 for no end.
+func (p *Policy) pauseLeft(now time.Time) (paused bool, left time.Duration) {
+	if !p.Paused || p.PausedUntil == 0 {
+		return p.Paused, 0
+	}
+	left = time.Unix(p.PausedUntil, 0).Sub(now)
+	return left > 0, max(0, left)
 }
 
 // Admits reports whether the policy may offer a resource.

@@ -140,6 +140,8 @@ type previousOffer struct {
 	// offer is nil if there was none, or none is on record.
 	offer  *Offer
 	record record
+	// own is set if the offer was made to the consumer itself.
+	own bool
 }
 
 // record describes an earlier offer that is nil, or lists an unknown amount.
@@ -153,6 +155,15 @@ const (
 	// lostAmongClasses: there may have been one, in this class or in another.
 	lostAmongClasses
 )
+
+// ownAmount returns the previous offer of a resource to the consumer itself, and whether one is known.
+func (b previousOffer) ownAmount(resource string) (value int64, known bool) {
+	if b.offer == nil || !b.own {
+		return 0, false
+	}
+	value, listed := b.offer.Amount(resource)
+	return value, listed && value != unknownAmount
+}
 
 // amount returns the previous offer of a resource. If the record is lost, the consumer must have been
 // offered what it uses now, which math.MaxInt64 stands for. If several classes may have held it, each

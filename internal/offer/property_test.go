@@ -75,6 +75,7 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 			Name: fmt.Sprint("p", i), Version: rapid.SampledFrom([]string{"1", "2"}).Draw(t, "version"),
 			Created: rapid.Int64Range(0, 2).Draw(t, "created"), Priority: rapid.Int32Range(0, 1).Draw(t, "priority"),
 			Class: anyClass.Draw(t, "class"), DryRun: rapid.IntRange(0, 5).Draw(t, "dry run") == 0,
+			Paused: rapid.IntRange(0, 3).Draw(t, "paused") == 0, PausedUntil: rapid.SampledFrom([]int64{0, 0, 1_000_030, 1_100_000}).Draw(t, "paused until"),
 			Consumers: anyScope.Draw(t, "consumers"), Max: anyAmounts.Draw(t, "max"),
 			ThresholdPercent: rapid.SampledFrom([]int64{0, 5, 100}).Draw(t, "threshold"),
 			Reclaim:          rapid.SampledFrom([]Reclaim{Unused, Evict, Retain}).Draw(t, "reclaim"),
@@ -202,9 +203,12 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 			if prev != nil {
 				checkChanges(t, in, prev, r, func(*Offer) bool { return true })
 				checkDefault(t, in, prev, r)
+				checkPaused(t, in, prev, r)
 				// A new process knows what policies offered, but not what was withdrawn.
 				in.Recorded = pastOf(prev)
-				checkChanges(t, in, prev, Evaluate(in), func(o *Offer) bool { return o.Policy != "" })
+				restarted := Evaluate(in)
+				checkChanges(t, in, prev, restarted, func(o *Offer) bool { return o.Policy != "" })
+				checkPaused(t, in, &Result{Offers: Offers{Entries: prev.Entries.inForce()}}, restarted)
 				in.Recorded = cut(t, prev)
 				checkSilence(t, prev, Evaluate(in))
 			}
@@ -277,6 +281,9 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 			if s.Resource != a.Resource || s.Offer != a.Value && !withinPercent(a.Value, s.Offer, 100) {
 				t.Fatalf("%s in %q: %d of %s is not explained by %+v", id, x.Class, a.Value, a.Resource, s)
 			}
+			if s.Paused {
+				continue
+			}
 			if s.Max >= 0 && s.Held < 0 && s.Offer > s.Max {
 				t.Fatalf("%s in %q: %d of %s above max %d", id, x.Class, s.Offer, a.Resource, s.Max)
 			}
@@ -296,6 +303,61 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 			}
 		}
 	}
+}
+
+// checkPaused checks the offers of policies that are paused: what a consumer had neither rises nor falls, and one
+// that had nothing gets no more than it uses and was granted.
+func checkPaused(t *rapid.T, in Input, prev, r *Result) {
+	paused := map[string]bool{}
+	for i := range in.Policies {
+		paused[in.Policies[i].Name], _ = in.Policies[i].pauseLeft(in.Now)
+	}
+	for id, entry := range r.Entries.All {
+		before := prev.Readable().Of(id)
+		for _, o := range entry.Offers {
+			if o.Withdrawn() || !paused[o.Policy] {
+				continue
+			}
+			var had *Offer
+			if before != nil {
+				had = before.in(o.Class)
+			}
+			for _, a := range o.Amounts {
+				if had != nil {
+					if value, listed := had.Amount(a.Resource); listed {
+						if a.Value != value {
+							t.Fatalf("%s in %q: %s moved from %d to %d, and policy %s is paused", id, o.Class, a.Resource, value, a.Value, o.Policy)
+						}
+						continue
+					}
+				}
+				most := max(in.Grants[o.Class][id][a.Resource], 0)
+				if use := in.View.Used.Of(id); use != nil {
+					most = max(most, column(in.View, use.Everywhere, a.Resource))
+					if EvictsAtZero(a.Resource) {
+						most = max(most, 1)
+					}
+				}
+				if a.Value > most {
+					t.Fatalf("%s in %q: %d of %s, and it has %d, and policy %s is paused", id, o.Class, a.Value, a.Resource, most, o.Policy)
+				}
+			}
+		}
+	}
+	for _, o := range r.Default.Offers {
+		if !o.Withdrawn() && paused[o.Policy] && slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value != 0 }) {
+			t.Fatalf("anyone in %q: %v, and policy %s is paused", o.Class, o.Amounts, o.Policy)
+		}
+	}
+}
+
+// inForce returns the entries without withdrawn offers.
+func (e Entries) inForce() Entries {
+	all := map[string]*Entry{}
+	for id, entry := range e.All {
+		all[id] = entry.inForce()
+	}
+	return EntriesOf(all)
 }
 
 // checkRecords: a process that goes on from records of all offers evaluates the same.

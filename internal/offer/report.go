@@ -89,6 +89,8 @@ const (
 	SourceUnavailable
 	// NoNodes: the selection matches no usable node.
 	NoNodes
+	// Paused: what consumers have stays as it is.
+	Paused
 	// Incomplete: the policy offers some consumer nothing of cpu, memory or pods. A virtual node needs
 	// all three.
 	Incomplete
@@ -221,6 +223,8 @@ func (p *policyPlan) outcome(shadowed bool, missing, exhausted neededSet) Outcom
 		return NoNodes
 	case p.answers != nil && p.answers.Problem != "":
 		return SourceUnavailable
+	case p.paused:
+		return Paused
 	case missing != 0:
 		return Incomplete
 	case exhausted != 0:

@@ -42,6 +42,8 @@ type Step struct {
 	Max, MaxShare int64
 	// Held is the amount that reclaim keeps, none if it keeps nothing above the offer.
 	Held int64
+	// Paused is set if Offer is what the consumer had before, because the policy is paused.
+	Paused bool
 	// Offer is the result.
 	Offer int64
 
@@ -119,6 +121,15 @@ func (s *Step) hold(reclaim Reclaim, hasPods bool, used, granted, before int64) 
 	if floor > s.Offer {
 		s.Held, s.Offer = floor, floor
 	}
+}
+
+// pause keeps the amount before, if it is known. A consumer that had none of its own keeps what it uses and was
+// granted, which reclaim has held.
+func (s *Step) pause(before int64, known bool) {
+	if known {
+		s.Offer = before
+	}
+	s.Held, s.Paused = none, true
 }
 
 // revocation is the step of a resource that is no longer offered.

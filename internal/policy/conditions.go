@@ -3,6 +3,7 @@ package policy
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -100,6 +101,8 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 			"Make one usable, or check spec.offer.nodes.%s.", unusable(report.Unusable), check)
 	case v1alpha1.ReasonSourceUnavailable:
 		return unavailableMessage(p.Parsed.External, report)
+	case v1alpha1.ReasonPaused:
+		return pausedMessage(p.Parsed, report)
 	case v1alpha1.ReasonIncomplete:
 		return fmt.Sprintf("The policy does not offer %s to every consumer. A virtual node needs cpu, memory and pods: "+
 			"set them above 0 in spec.offer or in the override.", kube.First(report.Missing))
@@ -128,6 +131,23 @@ func unavailableMessage(source *offer.External, report *offer.Report) string {
 	}
 	return fmt.Sprintf("The external source %s is unavailable: %s. %s",
 		source.Address, kube.Shorten(report.Problem, kube.MaxMessage/2), meanwhile)
+}
+
+// pausedMessage says what a pause keeps, and until when.
+func pausedMessage(p *offer.Policy, report *offer.Report) string {
+	until := "until spec.mode is changed"
+	if p.PausedUntil != 0 {
+		until = "until " + time.Unix(p.PausedUntil, 0).UTC().Format(time.RFC3339)
+	}
+	keep := "keep what they have"
+	switch report.Count {
+	case 0:
+		return fmt.Sprintf("No consumer is known yet: nothing is offered or granted %s.", until)
+	case 1:
+		keep = "keeps what it has"
+	}
+	return fmt.Sprintf("%s %s %s: nothing more is offered or granted, and nothing is taken back.",
+		people(report.Count), keep, until)
 }
 
 // message describes what activating the policy would do.
@@ -184,6 +204,8 @@ func Reason(p table.Policy, report *offer.Report) string {
 		return v1alpha1.ReasonSourceUnavailable
 	case offer.Shadowed:
 		return v1alpha1.ReasonShadowed
+	case offer.Paused:
+		return v1alpha1.ReasonPaused
 	case offer.Incomplete:
 		return v1alpha1.ReasonIncomplete
 	case offer.Exhausted, offer.Offering:

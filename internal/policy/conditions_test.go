@@ -31,6 +31,11 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b", "c", "d", "e", "f", "g")},
 			v1alpha1.ReasonShadowed, []string{"e for oslo, rome; and 2 more policies"}},
 		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector"}},
+		{pausedPolicy(0), &offer.Report{Outcome: offer.Paused, Count: 2}, v1alpha1.ReasonPaused,
+			[]string{"2 consumers keep what they have until spec.mode is changed: nothing more is offered or granted, and nothing is taken back."}},
+		{pausedPolicy(1_800_000_000), &offer.Report{Outcome: offer.Paused, Count: 1}, v1alpha1.ReasonPaused,
+			[]string{"1 consumer keeps what it has until 2027-01-15T08:00:00Z: nothing more"}},
+		{pausedPolicy(0), &offer.Report{Outcome: offer.Paused}, v1alpha1.ReasonPaused, []string{"No consumer is known yet: nothing is offered or granted until spec.mode is changed."}},
 		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete,
 			[]string{"memory, pods", "spec.offer"}},
 		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted,
@@ -59,6 +64,10 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 			}
 		}
 	}
+}
+
+func pausedPolicy(until int64) table.Policy {
+	return table.Policy{Generation: 3, Parsed: &offer.Policy{Paused: true, PausedUntil: until}}
 }
 
 // losses returns a loss of the consumers oslo and rome to each of these policies.

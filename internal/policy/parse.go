@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,6 +47,7 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 		Class:     parse.class(s.Class, path.Child("class")),
 		Priority:  s.Priority,
 		DryRun:    modes.parse(&parse, s.Mode, path.Child("mode")),
+		Paused:    s.Mode == v1alpha1.ModePaused,
 		Max:       parse.amounts(s.Offer.Max, path.Child("offer", "max")),
 		MaxShares: parse.shares(s.Offer.MaxPercent, s.Offer.MaxPercentages, path.Child("offer")),
 		Resources: parse.resources(s.Offer.Resources, path.Child("offer", "resources")),
@@ -54,6 +56,13 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 		Reclaim: reclaims.parse(&parse, s.Reclaim, path.Child("reclaim")),
 		Slices:  parse.slices(s, path.Child("slices")),
 		Catalog: parse.catalog(s, path.Child("catalog")),
+	}
+	if s.PausedUntil != nil {
+		out.PausedUntil = s.PausedUntil.Unix()
+		if !out.Paused {
+			parse.invalid(path.Child("pausedUntil"), s.PausedUntil.UTC().Format(time.RFC3339),
+				"set mode to Paused, or leave pausedUntil out")
+		}
 	}
 	if s.Consumers != nil {
 		out.Consumers = parse.scope(*s.Consumers, path.Child("consumers"))
@@ -102,7 +111,8 @@ type words[W ~string, V any] struct {
 
 var (
 	modes = words[v1alpha1.Mode, bool]{
-		map[v1alpha1.Mode]bool{v1alpha1.ModeActive: false, v1alpha1.ModeDryRun: true}, "write Active or DryRun",
+		map[v1alpha1.Mode]bool{v1alpha1.ModeActive: false, v1alpha1.ModePaused: false, v1alpha1.ModeDryRun: true},
+		"write Active, Paused or DryRun",
 	}
 	reclaims = words[v1alpha1.Reclaim, offer.Reclaim]{map[v1alpha1.Reclaim]offer.Reclaim{
 		v1alpha1.ReclaimUnused: offer.Unused, v1alpha1.ReclaimEvict: offer.Evict, v1alpha1.ReclaimRetain: offer.Retain,

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -233,7 +234,9 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 			`spec.class: Invalid value: "default": Liqo itself answers`},
 		{"class in capitals", func(s *spec) { s.Class = "Gold" },
 			`spec.class: Invalid value: "Gold": write lower-case letters`},
-		{"mode", func(s *spec) { s.Mode = "Off" }, `spec.mode: Invalid value: "Off": write Active or DryRun`},
+		{"mode", func(s *spec) { s.Mode = "Off" }, `spec.mode: Invalid value: "Off": write Active, Paused or DryRun`},
+		{"pausedUntil", func(s *spec) { s.PausedUntil = &metav1.Time{Time: time.Unix(1_800_000_000, 0).UTC()} },
+			`spec.pausedUntil: Invalid value: "2027-01-15T08:00:00Z": set mode to Paused, or leave pausedUntil out`},
 		{"reclaim", func(s *spec) { s.Reclaim = "Never" },
 			`spec.reclaim: Invalid value: "Never": write Unused, Evict or Retain`},
 		{"threshold below", func(s *spec) { s.UpdateThresholdPercent = new(int32(-1)) },

@@ -98,7 +98,7 @@ func (w *eventWriter) transition(object *v1alpha1.ResourcePolicy, now, before *m
 	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonIncomplete,
 		v1alpha1.ReasonUnknownResources:
 		w.emitter.Emit(object, corev1.EventTypeWarning, now.Reason, now.Message)
-	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted:
+	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted, v1alpha1.ReasonPaused:
 		w.emitter.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
 	case v1alpha1.ReasonOffering:
 		if before != nil {
