@@ -69,8 +69,12 @@ type decisions struct {
 }
 
 func (d decisions) Granted() map[string]map[string]capacity.Amounts {
-	granted, _ := table.CountGrants(d.asked, d.answers, table.GrantedAndDecided)
+	granted, _, _ := table.CountGrants(d.asked, d.answers, table.GrantedAndDecided)
 	return granted
+}
+func (d decisions) GrantedBy() map[string]map[string][]string {
+	_, by, _ := table.CountGrants(d.asked, d.answers, table.GrantedAndDecided)
+	return by
 }
 func (decisions) Under(string) table.PolicyGrants                             { return table.PolicyGrants{} }
 func (d decisions) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return d }

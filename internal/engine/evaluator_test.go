@@ -30,6 +30,8 @@ func (in *inputs) Decide(time.Time, func() *offer.AllocationInput) table.SliceDe
 
 func (in *inputs) Granted() map[string]map[string]capacity.Amounts { return in.granted }
 
+func (in *inputs) GrantedBy() map[string]map[string][]string { return nil }
+
 func (in *inputs) Under(string) table.PolicyGrants { return table.PolicyGrants{} }
 
 func (in *inputs) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return in }

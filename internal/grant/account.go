@@ -12,8 +12,8 @@ import (
 // grants and its pods' requests.
 type account struct {
 	pools []poolAccount
-	// all lists the commitments of all pools, each once.
-	all []*commitments
+	// all lists the commitments of all pools, each once. unions has those of the unions, in their order.
+	all, unions []*commitments
 	// width is the number of columns.
 	width int
 
@@ -114,6 +114,7 @@ func newAccount(pools []offer.PolicyPool, unions []union, width int, ignoredUse 
 	for _, u := range unions {
 		c := a.newCommitments(u.usedPool, ignoredUse)
 		c.capacity, c.gives, c.within = u.capacity, u.gives, u.within
+		a.unions = append(a.unions, c)
 		for _, k := range u.within {
 			a.pools[k].unions = append(a.pools[k].unions, c)
 		}

@@ -121,6 +121,9 @@ func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 // that overlap the pool of the policy that granted it, and of their unions; all if that policy is gone.
 func (a *allocation) formerCommitments(account *account, s *sliceState) []*commitments {
 	gone := s.GrantedBy == "" || !a.input.InForce(s.GrantedBy)
+	if other, exists := a.input.Other[s.GrantedBy]; gone && exists {
+		return a.commitmentsOf(account, &other)
+	}
 	var former []*commitments
 	for i := range account.pools {
 		p := &account.pools[i]
@@ -134,6 +137,22 @@ func (a *allocation) formerCommitments(account *account, s *sliceState) []*commi
 		}
 	}
 	return former
+}
+
+// commitmentsOf returns the commitments in which a grant counts that is on the nodes of a pool that is not in force.
+func (a *allocation) commitmentsOf(account *account, p *offer.PolicyPool) (all []*commitments) {
+	for _, i := range p.Overlaps {
+		if total := account.pools[i].total; !slices.Contains(all, total) {
+			all = append(all, total)
+		}
+	}
+	nodes := cellsOf(p)
+	for i, u := range a.unions {
+		if len(p.Overlaps) > 0 && nodes.isSubsetOf(u.cells) {
+			all = append(all, account.unions[i])
+		}
+	}
+	return all
 }
 
 // charged returns the holders that the slice is charged to, none if it is granted from no pool.

@@ -34,7 +34,7 @@ func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 			Name: fmt.Sprint("p", i), Created: int64(i), Class: anyClass.Draw(t, "class"), Max: anyAmounts.Draw(t, "max"),
 			ThresholdPercent: rapid.SampledFrom([]int64{0, 5, 100}).Draw(t, "threshold"),
 			Reclaim:          rapid.SampledFrom([]offer.Reclaim{offer.Unused, offer.Evict, offer.Retain}).Draw(t, "reclaim"),
-			Paused:           rapid.IntRange(0, 3).Draw(t, "paused") == 0,
+			Paused:           rapid.IntRange(0, 3).Draw(t, "paused") == 0, DryRun: rapid.IntRange(0, 4).Draw(t, "dry run") == 0,
 			Slices: offer.Slices{
 				DenyExcess: rapid.IntRange(0, 3).Draw(t, "deny") == 0, Defaults: anyAmounts.Draw(t, "defaults"),
 			},
@@ -447,6 +447,9 @@ func cameFrom(terms *offer.AllocationInput, s *Slice, in int) bool {
 	if s.GrantedIn != "" && s.GrantedIn != s.Class {
 		return false
 	}
+	if other, exists := terms.Other[s.GrantedBy]; exists && terms.Terms(s.Class, s.Consumer) == nil {
+		return slices.Contains(other.Overlaps, in)
+	}
 	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(terms.Pools, func(p offer.PolicyPool) bool {
 		return p.Policy == s.GrantedBy && slices.Contains(p.Within, in)
 	})
@@ -455,6 +458,13 @@ func cameFrom(terms *offer.AllocationInput, s *Slice, in int) bool {
 // wasOn reports whether what a slice has was granted from one of the pools, or by an unknown
 // policy.
 func wasOn(terms *offer.AllocationInput, s *Slice, pools []int) bool {
+	if other, exists := terms.Other[s.GrantedBy]; exists && terms.Terms(s.Class, s.Consumer) == nil {
+		var cells []int
+		for _, in := range pools {
+			cells = append(cells, terms.Pools[in].Cells...)
+		}
+		return len(other.Overlaps) > 0 && !slices.ContainsFunc(other.Cells, func(cell int) bool { return !slices.Contains(cells, cell) })
+	}
 	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(pools, func(in int) bool { return terms.Pools[in].Policy == s.GrantedBy })
 }
 

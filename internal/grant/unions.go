@@ -22,6 +22,8 @@ type union struct {
 	// usedPool is the index of a pool of exactly these nodes that counts use, noPool if there is
 	// none: what pods use on the nodes of several pools is not known.
 	usedPool int
+	// cells are the cells of these nodes.
+	cells cellSet
 	// capacity holds the most of each column that may stay granted.
 	capacity capacity.Row
 	// gives maps each peer to the amounts that it gives, which may not stay granted to the peer itself.
@@ -49,10 +51,7 @@ func unionsOf(pools []offer.PolicyPool) []union {
 		}
 	}
 	for i := range pools {
-		cells[i] = cellSet{new(big.Int)}
-		for _, cell := range pools[i].Cells {
-			cells[i].SetBit(cells[i].Int, cell, 1)
-		}
+		cells[i] = cellsOf(&pools[i])
 		if len(pools[i].Overlaps) > 1 {
 			add(&singles, cells[i])
 		}
@@ -72,7 +71,7 @@ func unionsOf(pools []offer.PolicyPool) []union {
 	unions := make([]union, len(all))
 	for i, n := range all {
 		u := &unions[i]
-		u.usedPool = noPool
+		u.usedPool, u.cells = noPool, n
 		for k := range pools {
 			if len(pools[k].Overlaps) < 2 || !cells[k].isSubsetOf(n) {
 				continue
@@ -85,6 +84,14 @@ func unionsOf(pools []offer.PolicyPool) []union {
 		u.capacity, u.gives = unionCapacity(pools, u.within)
 	}
 	return unions
+}
+
+func cellsOf(p *offer.PolicyPool) cellSet {
+	cells := cellSet{new(big.Int)}
+	for _, cell := range p.Cells {
+		cells.SetBit(cells.Int, cell, 1)
+	}
+	return cells
 }
 
 // connectedSets unites the sets that overlap, directly or through others.

@@ -57,6 +57,7 @@ func (p *milan) ask(consumer string, granted capacity.Amounts) {
 type decisions []table.DecidedSlice
 
 func (decisions) Granted() map[string]map[string]capacity.Amounts             { return nil }
+func (decisions) GrantedBy() map[string]map[string][]string                   { return nil }
 func (decisions) Under(string) table.PolicyGrants                             { return table.PolicyGrants{} }
 func (d decisions) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return d }
 func (d decisions) All(yield func(table.DecidedSlice) bool) {
@@ -78,7 +79,7 @@ func (p *milan) snapshot() *table.Snapshot {
 	for i := range p.slices {
 		p.slices[i].Answer = &answers[i]
 	}
-	in.Grants, _ = table.CountGrants(asked, answers, table.GrantedAndDecided)
+	in.Grants, in.GrantedBy, _ = table.CountGrants(asked, answers, table.GrantedAndDecided)
 	return table.New().Publish(table.Snapshot{
 		Result: offer.Evaluate(in), Input: in, Policies: list.All, Slices: decisions(p.slices), Time: time.Unix(1000, 0),
 	})

@@ -13,8 +13,10 @@ import (
 type AllocationInput struct {
 	// View is the account that it was made from.
 	View *capacity.View
-	// Pools lists the pools of the node policies in force.
+	// Pools lists the pools of the node policies in force. Other holds the pools of the other policies that exist, by
+	// name: what they have granted is on these nodes. For a policy without nodes it is empty.
 	Pools []PolicyPool
+	Other map[string]PolicyPool
 
 	index     *policyIndex
 	column    map[string]int
@@ -122,7 +124,7 @@ func (t *ConsumerTerms) WithoutNodes(resource string) *Step {
 func NewAllocationInput(in Input) *AllocationInput {
 	a := &AllocationInput{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
-		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{},
+		Other: map[string]PolicyPool{}, byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{},
 		terms: map[*template]*ConsumerTerms{}, poolOf: map[*policyPlan]int{}, now: in.Now,
 	}
 	if !slices.IsSortedFunc(a.consumers, byID) {
@@ -133,8 +135,10 @@ func NewAllocationInput(in Input) *AllocationInput {
 	}
 	a.index = newPolicyIndex(&in)
 	var pools []*pool
+	var others []*policyPlan
 	for _, p := range newPlans(a.index, &in, a.column) {
 		if p.DryRun {
+			others = append(others, p)
 			continue
 		}
 		a.inForce[p.Name] = struct{}{}
@@ -148,6 +152,13 @@ func NewAllocationInput(in Input) *AllocationInput {
 	}
 	for i, p := range pools {
 		a.Pools[i].describe(p, pools)
+	}
+	for _, p := range others {
+		other := PolicyPool{Policy: p.Name}
+		if p.pool != nil {
+			other.describe(p.pool, pools)
+		}
+		a.Other[p.Name] = other
 	}
 	return a
 }

@@ -23,6 +23,9 @@ type Input struct {
 	View capacity.View
 	// Grants maps classes and consumer IDs to what ResourceSlices were granted.
 	Grants map[string]map[string]capacity.Amounts
+	// GrantedBy maps them to the policies that granted it, for consumers for which no policy decides in the class.
+	// A consumer that it lacks, and a policy that is gone, may have granted it on any nodes.
+	GrantedBy map[string]map[string][]string
 	// Levels maps policies and resources to the levels at which pools are given out: see Stabilizer. A
 	// resource without a level is given out as it is.
 	Levels map[string]capacity.Amounts
@@ -354,7 +357,7 @@ func (e *evaluation) addGrants() {
 	}
 	sum := make(capacity.Row, len(e.columns))
 	for id, rows := range e.grants {
-		deciders := e.deciders(e.matcher.matchOf(e.consumer(id)))
+		origins := e.originsOf(id, e.deciders(e.matcher.matchOf(e.consumer(id))))
 		use := e.in.View.Used.Of(id)
 		for _, p := range e.plans {
 			if p.pool == nil {
@@ -363,7 +366,7 @@ func (e *evaluation) addGrants() {
 			clear(sum)
 			some := false
 			for k, granted := range rows {
-				if granted == nil || !mayUse(p, deciders[k]) {
+				if granted == nil || !slices.ContainsFunc(origins[k], p.mayHaveGranted) {
 					continue
 				}
 				some = true
@@ -389,10 +392,30 @@ func (e *evaluation) deciders(m *match) []*policyPlan {
 	return deciders
 }
 
-// mayUse reports whether a grant may be used on the nodes of a plan. If no policy decides in its
-// class any longer, the grant may be on any nodes.
-func mayUse(p, decider *policyPlan) bool {
-	return decider == nil || p == decider || p.pool.overlaps(decider.pool)
+// originsOf returns, in the order of granting, the plans on whose nodes a consumer's grants may be: the plan that
+// decides in the class or, if none does, those that granted them. Nil is among them if one is not known.
+func (e *evaluation) originsOf(id string, deciders []*policyPlan) [][]*policyPlan {
+	origins := make([][]*policyPlan, len(deciders))
+	for k, decider := range deciders {
+		by := e.in.GrantedBy[e.granting[k]][id]
+		if decider != nil || len(by) == 0 {
+			origins[k] = []*policyPlan{decider}
+			continue
+		}
+		for _, name := range by {
+			var origin *policyPlan
+			if i, exists := e.index.byName[name]; exists {
+				origin = e.plans[i]
+			}
+			origins[k] = append(origins[k], origin)
+		}
+	}
+	return origins
+}
+
+// mayHaveGranted reports whether what a plan granted, nil for an unknown one, may be used on the nodes of this one.
+func (p *policyPlan) mayHaveGranted(origin *policyPlan) bool {
+	return origin == nil || p == origin || p.pool.overlaps(origin.pool)
 }
 
 func (e *evaluation) holdingOf(id string) holding {

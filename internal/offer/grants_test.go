@@ -28,6 +28,31 @@ func TestGrantsOfAClassThatNoPolicyDecidesForAreCommittedEverywhere(t *testing.T
 	expect(t, "oslo, while rome has fixed amounts", offered(c.granted(left, silver, fixedGold), "oslo")["silver"][capacity.CPU], int64(8000))
 }
 
+func TestGrantsOfADryRunAreCommittedOnItsNodesAlone(t *testing.T) {
+	c := newCluster("a", "b")
+	on := func(node string) func(*Policy) {
+		return func(p *Policy) { p.Nodes.Selection.Selector = withLabel("name", node) }
+	}
+	dry := func(p *Policy) { p.DryRun = true }
+	policies := []Policy{ofNodes("gold", class("gold"), on("a"), dry), ofNodes("same", class("same"), on("a")), ofNodes("silver", class("silver"), on("b"))}
+	for name, tc := range map[string]struct {
+		by           []string
+		same, silver int64
+	}{
+		"by the dry run":                {[]string{"gold"}, 2000, 8000},
+		"also by a policy that is gone": {[]string{"gold", "gone"}, 2000, 2000},
+		"by an unknown policy":          {nil, 2000, 2000},
+	} {
+		r := Evaluate(Input{
+			Policies: policies, Consumers: consumers("oslo"), View: c.View(Selections(policies)),
+			Grants:    map[string]map[string]capacity.Amounts{"gold": {"rome": {capacity.CPU: 6000}}},
+			GrantedBy: map[string]map[string][]string{"gold": {"rome": tc.by}},
+		})
+		expect(t, name+", on the same nodes", offered(r, "oslo")["same"][capacity.CPU], tc.same)
+		expect(t, name+", on others", offered(r, "oslo")["silver"][capacity.CPU], tc.silver)
+	}
+}
+
 func TestRetainHoldsWhatIsGrantedOfAResourceThatNoNodeLists(t *testing.T) {
 	const storage, gpu = "storage", "nvidia.com/gpu"
 	grants := map[string]map[string]capacity.Amounts{"": {"rome": {storage: 100}}}

@@ -39,6 +39,7 @@ func newCollector(t *testing.T, latest *table.Snapshot) *prometheus.Registry {
 type granting map[string]table.PolicyGrants
 
 func (granting) Granted() map[string]map[string]capacity.Amounts             { return nil }
+func (granting) GrantedBy() map[string]map[string][]string                   { return nil }
 func (g granting) Under(policy string) table.PolicyGrants                    { return g[policy] }
 func (g granting) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return g }
 func (granting) All(func(table.DecidedSlice) bool)                           {}

@@ -30,7 +30,7 @@ func Activate(s *table.Snapshot, name string) *DryRun {
 	r := &DryRun{}
 	if s.Slices != nil {
 		decided := s.Slices.DryRun(func() *offer.AllocationInput { return offer.NewAllocationInput(in) })
-		in.Grants, r.Granted = decided.Granted(), decided.Under(name)
+		in.Grants, in.GrantedBy, r.Granted = decided.Granted(), decided.GrantedBy(), decided.Under(name)
 	}
 	result := offer.Evaluate(in.After(s.Result))
 	r.Report, r.Explainer = result.Reports[name], result.Explainer()

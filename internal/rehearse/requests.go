@@ -39,6 +39,9 @@ func (r Requests) Granted() map[string]map[string]capacity.Amounts {
 	return all
 }
 
+// GrantedBy implements table.SliceDecisions: they are not decided on, so it does not matter.
+func (Requests) GrantedBy() map[string]map[string][]string { return nil }
+
 // Under implements table.SliceDecisions.
 func (Requests) Under(string) table.PolicyGrants { return table.PolicyGrants{} }
 
@@ -76,7 +79,7 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 			s.Because = func() string { return answer.Because(problem) }
 		}
 	}
-	d.granted, d.byPolicy = table.CountGrants(made.Asked, made.Answers, table.GrantedAndDecided)
+	d.granted, d.grantedBy, d.byPolicy = table.CountGrants(made.Asked, made.Answers, table.GrantedAndDecided)
 	return d
 }
 
@@ -105,10 +108,13 @@ func stateOf(s *table.DecidedSlice) *holding.Slice {
 // decided are Requests with decisions.
 type decided struct {
 	Requests
-	granted  map[string]map[string]capacity.Amounts
-	byPolicy map[string]table.PolicyGrants
+	granted   map[string]map[string]capacity.Amounts
+	grantedBy map[string]map[string][]string
+	byPolicy  map[string]table.PolicyGrants
 }
 
 func (d *decided) Granted() map[string]map[string]capacity.Amounts { return d.granted }
+
+func (d *decided) GrantedBy() map[string]map[string][]string { return d.grantedBy }
 
 func (d *decided) Under(policy string) table.PolicyGrants { return d.byPolicy[policy] }

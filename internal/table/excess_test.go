@@ -16,6 +16,7 @@ import (
 type decided []DecidedSlice
 
 func (decided) Granted() map[string]map[string]capacity.Amounts       { return nil }
+func (decided) GrantedBy() map[string]map[string][]string             { return nil }
 func (decided) Under(string) PolicyGrants                             { return PolicyGrants{} }
 func (d decided) DryRun(func() *offer.AllocationInput) SliceDecisions { return d }
 func (d decided) All(yield func(DecidedSlice) bool) {

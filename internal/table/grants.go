@@ -20,19 +20,24 @@ const (
 // CountGrants adds up what slices are granted, by class and consumer ID, and by the policy that
 // decides, and counts those that wait. The answers are in the order of the slices.
 func CountGrants(asked []grant.Slice, answers []grant.Answer, what Counting) (
-	byClass map[string]map[string]capacity.Amounts, byPolicy map[string]PolicyGrants,
+	byClass map[string]map[string]capacity.Amounts, by map[string]map[string][]string,
+	byPolicy map[string]PolicyGrants,
 ) {
-	g := grants{byClass: map[string]map[string]capacity.Amounts{}, byPolicy: map[string]PolicyGrants{}}
+	g := grants{
+		byClass: map[string]map[string]capacity.Amounts{}, by: map[string]map[string][]string{},
+		byPolicy: map[string]PolicyGrants{},
+	}
 	for i := range asked {
 		g.count(&asked[i], &answers[i], what)
 		g.countWaiting(&answers[i])
 	}
-	return g.byClass, g.byPolicy
+	return g.byClass, g.by, g.byPolicy
 }
 
 // grants are the sums so far.
 type grants struct {
 	byClass  map[string]map[string]capacity.Amounts
+	by       map[string]map[string][]string
 	byPolicy map[string]PolicyGrants
 }
 
@@ -75,6 +80,9 @@ func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting)
 			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
 		}
 	}
+	if decided.Policy == nil {
+		g.addOrigin(asked.Class, asked)
+	}
 	if decided.Policy != nil && some {
 		g.countUnder(decided.Policy.Name, asked.Consumer, sum)
 	}
@@ -87,8 +95,21 @@ func (g *grants) countFormer(asked *grant.Slice) {
 		some = some || amount > 0
 		sum[name] = capacity.Sum(sum[name], amount)
 	}
+	g.addOrigin(asked.GrantedIn, asked)
 	if asked.GrantedBy != "" && some {
 		g.countUnder(asked.GrantedBy, asked.Consumer, sum)
+	}
+}
+
+// addOrigin notes which policy granted what a slice has in a class, empty for an unknown one.
+func (g *grants) addOrigin(class string, asked *grant.Slice) {
+	of := g.by[class]
+	if of == nil {
+		of = map[string][]string{}
+		g.by[class] = of
+	}
+	if !slices.Contains(of[asked.Consumer], asked.GrantedBy) {
+		of[asked.Consumer] = append(of[asked.Consumer], asked.GrantedBy)
 	}
 }
 

@@ -24,36 +24,51 @@ func TestGrantsCountInTheClassThatTheyWereMadeIn(t *testing.T) {
 		what   Counting
 		want   map[string]int64 // by class
 		slices map[string]int32 // by policy
+		by     map[string][]string
 	}{
 		"a slice that moves": {
 			moves, grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedAndDecided,
 			map[string]int64{"gold": 6000, "silver": 2000}, map[string]int32{"gold-policy": 1, "silver-policy": 1},
+			map[string][]string{"gold": {"gold-policy"}},
 		},
 		"a slice that moves, at a replica that does not lead": {
 			moves, grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedOnly,
 			map[string]int64{"gold": 6000, "silver": 0}, map[string]int32{"gold-policy": 1},
+			map[string][]string{"gold": {"gold-policy"}},
 		},
 		"a slice that stays": {
 			grant.Slice{Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 6000}, GrantedIn: "silver", GrantedBy: "gold-policy"},
 			grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedAndDecided,
 			map[string]int64{"silver": 6000}, map[string]int32{"silver-policy": 1},
+			nil,
+		},
+		"a slice on which no policy decides": {
+			grant.Slice{Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 6000}, GrantedIn: "silver", GrantedBy: "gold-policy"},
+			grant.Answer{Verdict: grant.Accept, Lines: line(6000, 6000)}, GrantedAndDecided,
+			map[string]int64{"silver": 6000}, map[string]int32{},
+			map[string][]string{"silver": {"gold-policy"}},
 		},
 		"pods of a slice that is granted nothing": {
 			grant.Slice{Consumer: "rome", Class: "silver", Used: capacity.Amounts{"cpu": 1000}},
 			grant.Answer{Policy: silver, Lines: line(6000, 0)}, GrantedAndDecided,
 			map[string]int64{"silver": 1000}, map[string]int32{},
+			nil,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			byClass, byPolicy := CountGrants([]grant.Slice{tc.slice}, []grant.Answer{tc.answer}, tc.what)
+			byClass, grantedBy, byPolicy := CountGrants([]grant.Slice{tc.slice}, []grant.Answer{tc.answer}, tc.what)
 			got, counted := map[string]int64{}, map[string]int32{}
+			var by map[string][]string
+			for class, of := range grantedBy {
+				by = map[string][]string{class: of["rome"]}
+			}
 			for class, of := range byClass {
 				got[class] = of["rome"]["cpu"]
 			}
 			for policy, under := range byPolicy {
 				counted[policy] = under.Slices
 			}
-			if diff := cmp.Diff(tc.want, got) + cmp.Diff(tc.slices, counted); diff != "" {
+			if diff := cmp.Diff(tc.want, got) + cmp.Diff(tc.slices, counted) + cmp.Diff(tc.by, by); diff != "" {
 				t.Error(diff)
 			}
 		})

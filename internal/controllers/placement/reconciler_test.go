@@ -33,6 +33,7 @@ import (
 type decided []table.DecidedSlice
 
 func (decided) Granted() map[string]map[string]capacity.Amounts             { return nil }
+func (decided) GrantedBy() map[string]map[string][]string                   { return nil }
 func (decided) Under(string) table.PolicyGrants                             { return table.PolicyGrants{} }
 func (d decided) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return d }
 func (d decided) All(yield func(table.DecidedSlice) bool) {

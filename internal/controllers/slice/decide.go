@@ -44,6 +44,8 @@ type decisions struct {
 	gates   []gateState
 	// grants holds the amounts that count as granted, by class and consumer ID.
 	grants map[string]map[string]capacity.Amounts
+	// grantedBy holds the policies that granted it where none decides any longer.
+	grantedBy map[string]map[string][]string
 	// byPolicy holds them by the policy that decides.
 	byPolicy map[string]table.PolicyGrants
 }
@@ -95,7 +97,7 @@ func decidedBy(
 	if a.term == "" {
 		decided = table.GrantedOnly
 	}
-	a.grants, a.byPolicy = table.CountGrants(a.Asked, a.Answers, decided)
+	a.grants, a.grantedBy, a.byPolicy = table.CountGrants(a.Asked, a.Answers, decided)
 	return &a
 }
 

@@ -15,6 +15,9 @@ import (
 // Granted implements table.SliceDecisions.
 func (a *decisions) Granted() map[string]map[string]capacity.Amounts { return a.grants }
 
+// GrantedBy implements table.SliceDecisions.
+func (a *decisions) GrantedBy() map[string]map[string][]string { return a.grantedBy }
+
 // Under implements table.SliceDecisions.
 func (a *decisions) Under(policy string) table.PolicyGrants { return a.byPolicy[policy] }
 

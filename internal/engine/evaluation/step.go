@@ -74,7 +74,7 @@ func (s *State) Step(in Inputs) *Outcome {
 	out := &Outcome{LevelsAgain: s.Levels.Stabilize(in.Now, &of)}
 	if in.Decide != nil {
 		out.Slices = in.Decide(func() *offer.AllocationInput { return offer.NewAllocationInput(of) })
-		of.Grants = out.Slices.Granted()
+		of.Grants, of.GrantedBy = out.Slices.Granted(), out.Slices.GrantedBy()
 		if ended() {
 			return nil
 		}

@@ -53,6 +53,7 @@ func (w *world) with(consumers ...string) *world {
 type decisions []table.DecidedSlice
 
 func (decisions) Granted() map[string]map[string]capacity.Amounts             { return nil }
+func (decisions) GrantedBy() map[string]map[string][]string                   { return nil }
 func (decisions) Under(string) table.PolicyGrants                             { return table.PolicyGrants{} }
 func (d decisions) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return d }
 func (d decisions) All(yield func(table.DecidedSlice) bool)                   { slices.Values(d)(yield) }
