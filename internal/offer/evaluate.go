@@ -357,7 +357,7 @@ func (e *evaluation) addGrants() {
 	}
 	sum := make(capacity.Row, len(e.columns))
 	for id, rows := range e.grants {
-		origins := e.originsOf(id, e.deciders(e.matcher.matchOf(e.consumer(id))))
+		deciders := e.deciders(e.matcher.matchOf(e.consumer(id)))
 		use := e.in.View.Used.Of(id)
 		for _, p := range e.plans {
 			if p.pool == nil {
@@ -366,7 +366,7 @@ func (e *evaluation) addGrants() {
 			clear(sum)
 			some := false
 			for k, granted := range rows {
-				if granted == nil || !slices.ContainsFunc(origins[k], p.mayHaveGranted) {
+				if granted == nil || !e.mayUse(p, deciders[k], e.granting[k], id) {
 					continue
 				}
 				some = true
@@ -392,30 +392,18 @@ func (e *evaluation) deciders(m *match) []*policyPlan {
 	return deciders
 }
 
-// originsOf returns, in the order of granting, the plans on whose nodes a consumer's grants may be: the plan that
-// decides in the class or, if none does, those that granted them. Nil is among them if one is not known.
-func (e *evaluation) originsOf(id string, deciders []*policyPlan) [][]*policyPlan {
-	origins := make([][]*policyPlan, len(deciders))
-	for k, decider := range deciders {
-		by := e.in.GrantedBy[e.granting[k]][id]
-		if decider != nil || len(by) == 0 {
-			origins[k] = []*policyPlan{decider}
-			continue
-		}
-		for _, name := range by {
-			var origin *policyPlan
-			if i, exists := e.index.byName[name]; exists {
-				origin = e.plans[i]
-			}
-			origins[k] = append(origins[k], origin)
-		}
+// mayUse reports whether a consumer may use its grant in a class on the nodes of a plan: those of the policy that
+// decides or, if none does, of the policies that granted it. A grant by an unknown policy may be on any nodes.
+func (e *evaluation) mayUse(p, decider *policyPlan, class, id string) bool {
+	shares := func(by *policyPlan) bool { return p == by || p.pool.overlaps(by.pool) }
+	by := e.in.GrantedBy[class][id]
+	if decider != nil || len(by) == 0 {
+		return decider == nil || shares(decider)
 	}
-	return origins
-}
-
-// mayHaveGranted reports whether what a plan granted, nil for an unknown one, may be used on the nodes of this one.
-func (p *policyPlan) mayHaveGranted(origin *policyPlan) bool {
-	return origin == nil || p == origin || p.pool.overlaps(origin.pool)
+	return slices.ContainsFunc(by, func(name string) bool {
+		i, exists := e.index.byName[name]
+		return !exists || shares(e.plans[i])
+	})
 }
 
 func (e *evaluation) holdingOf(id string) holding {
