@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -28,9 +29,19 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams)
 	cmd, err := root.ExecuteContextC(ctx)
 	status, printed := exit.Of(cmd, err)
 	if printed {
-		fmt.Fprintln(streams.ErrOut, "error:", output.Clean(err.Error()))
+		fmt.Fprintln(streams.ErrOut, "error:", output.Clean(suggested(err.Error())))
 	}
 	return status
+}
+
+// suggested writes the names that cobra suggests, which it lists on lines of their own, in the line of the
+// error.
+func suggested(message string) string {
+	message, names, found := strings.Cut(message, "\n\nDid you mean this?\n")
+	if found {
+		message += ": did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
+	}
+	return message
 }
 
 // versionOf returns the version set by make, or else what Go knows of the build.

@@ -335,6 +335,8 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 		"offers nobody -o yaml": "",
 		"explain":               "error: write one consumer, such as: kubectl proffer explain rome\n",
 		"top pods":              "error: write one of policies, consumers and nodes\n",
+		"explan rome":           "error: unknown command \"explan\" for \"kubectl proffer\": did you mean explain?\n",
+		"s":                     "error: unknown command \"s\" for \"kubectl proffer\": did you mean simulate or snapshot?\n",
 	} {
 		if _, _, stderr := plugin(t, s, strings.Fields(args)...); stderr != want {
 			t.Errorf("%s prints %q, want %q", args, stderr, want)
