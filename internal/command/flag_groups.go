@@ -49,7 +49,7 @@ func take(fs *pflag.FlagSet, others *flag.FlagSet, name, usage, byDefault string
 func (o *commandOptions) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 	fs := newFlags()
 	fs.BoolVarP(&o.help, "help", "h", false, "Print this help and exit.")
-	fs.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	fs.BoolVar(&o.version, printVersion, false, "Print the version and exit.")
 	fs.StringVar(&o.config, "config", "",
 		"The configuration `file`, which may hold every other flag, and switches on plugins; "+
 			"a flag on the command line takes precedence.")

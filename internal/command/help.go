@@ -32,7 +32,8 @@ func printHelp(w io.Writer, groups []flagGroup) {
 	fmt.Fprint(w,
 		"Proffer decides how much of this cluster is offered to each of its Liqo peers.\n\n"+
 			"Usage:\n  proffer [--flag=value]...\n"+
-			"  proffer "+migrateDatabase+" --config=FILE\n")
+			"  proffer "+migrateDatabase+" --config=FILE\n"+
+			"  proffer "+printVersion+"\n")
 	for _, g := range groups {
 		fmt.Fprintf(w, "\n%s:\n%s", g.title, g.flags.FlagUsagesWrapped(helpWidth(w)))
 	}

@@ -38,6 +38,9 @@ type Registered[F any] struct {
 	Factory F
 }
 
+// printVersion is the command that prints the version, as the flag does.
+const printVersion = "version"
+
 // exitUsage is the exit code for an invalid command line.
 const exitUsage = 2
 
@@ -48,6 +51,9 @@ func Run(args []string, p Program) int { return run(args, p) }
 func run(args []string, p Program, with ...func(*commandOptions)) int {
 	if len(args) > 0 && args[0] == migrateDatabase {
 		return runMigrate(args[1:], p)
+	}
+	if len(args) == 1 && args[0] == printVersion {
+		args = []string{"--" + printVersion}
 	}
 	o, err := parseFlags(args, os.Stdout, p)
 	switch {

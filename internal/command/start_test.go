@@ -71,6 +71,21 @@ func TestAMissingKubeconfigGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 	}
 }
 
+func TestTheVersionIsPrintedByTheFlagAndByTheCommand(t *testing.T) {
+	self, err := os.Executable()
+	test.Must(t, err)
+	for _, arg := range []string{"--version", "version"} {
+		cmd := exec.CommandContext(t.Context(), self, arg)
+		cmd.Env = []string{asOperator + "=1"}
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "proffer "+(Program{}).version()+"\n" {
+			t.Errorf("%s: %v, %q", arg, err, out)
+		}
+	}
+	if help := helpOf(t, "--help"); !strings.Contains(help, "\n  proffer version\n") {
+		t.Errorf("the help does not name it:\n%s", help)
+	}
+}
+
 func TestAnAddressThatIsInUseIsNamedWithItsFlag(t *testing.T) {
 	cluster := isolationClusterOf(t, false)
 	kubeconfig := cluster.KubeconfigFile(t)
