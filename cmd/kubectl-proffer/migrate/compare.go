@@ -42,7 +42,7 @@ func (c *comparison) offers() map[string]map[string]amount {
 			continue
 		}
 		for resource := range o.Resources {
-			amounts[resource] = amount{output.Amount(o.Resources, resource), "as now, by policy " + o.Policy}
+			amounts[resource] = amount{output.Amount(o.Resources, resource), asNow(o)}
 		}
 	}
 	for _, change := range c.simulation.Offers {
@@ -53,6 +53,14 @@ func (c *comparison) offers() map[string]map[string]amount {
 		}
 	}
 	return all
+}
+
+// asNow says why an offer is what it is, if the policy does not change it.
+func asNow(o *rest.WorldOffer) string {
+	if o.Policy == "" {
+		return "as now, withdrawn: no policy decides"
+	}
+	return "as now, by policy " + o.Policy
 }
 
 // table has a row for each consumer and resource, and the default offer last.

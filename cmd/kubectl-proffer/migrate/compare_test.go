@@ -59,6 +59,14 @@ func TestThePluginIsComparedWithTheOfferToEachConsumer(t *testing.T) {
 	}
 }
 
+func TestAWithdrawnOfferIsByNoPolicy(t *testing.T) {
+	c := compared(t, fixedResources)
+	c.world.Offers[1].Policy = ""
+	if got, want := c.offers()["rome"]["cpu"].why, "as now, withdrawn: no policy decides"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestAPolicyThatWouldNotOfferIsReported(t *testing.T) {
 	c := compared(t, fixedResources)
 	if got := c.warnings(); len(got) > 0 {
