@@ -331,7 +331,8 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 		"offers rome oslo":      "error: write at most one consumer, such as: kubectl proffer offers rome\n",
 		"offers --pool gold":    "error: unknown flag: --pool: see kubectl proffer offers --help\n",
 		"offers --class none":   "No offers: no ResourcePolicy offers anything in class none.\n",
-		"offers nobody":         "nobody is not a known consumer: it gets the default offer.\n",
+		"offers nobody":         "nobody is not a known consumer: it gets the default offer.\nnobody is not a known consumer: it gets the default offer.\n",
+		"offers --known":        "error: --known is about one consumer: write its ID, such as: kubectl proffer offers rome --known\n",
 		"offers nobody -o yaml": "",
 		"explain":               "error: write one consumer, such as: kubectl proffer explain rome\n",
 		"top pods":              "error: write one of policies, consumers and nodes\n",
@@ -341,6 +342,32 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 		if _, _, stderr := plugin(t, s, strings.Fields(args)...); stderr != want {
 			t.Errorf("%s prints %q, want %q", args, stderr, want)
 		}
+	}
+}
+
+// The page of a consumer that does not exist looks like one of a consumer that does.
+func TestAConsumerThatIsNotKnownIsReportedFirstAndLast(t *testing.T) {
+	s := operatortest.Start(t)
+	const notice = "Rome is not a known consumer: it gets the default offer. Did you mean rome?"
+	for _, command := range []string{"offers", "explain"} {
+		var out bytes.Buffer
+		status := run(t.Context(), []string{command, "Rome", "--kubeconfig=" + s.Kubeconfig}, genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out})
+		if text := out.String(); status != 0 || !strings.HasPrefix(text, notice+"\n") || !strings.HasSuffix(text, "\n"+notice+"\n") {
+			t.Errorf("%s: status %d, %s", command, status, text)
+		}
+		for _, format := range []string{"", "json"} {
+			status, stdout, stderr := plugin(t, s, command, "Rome", "--known", "--output="+format)
+			if status != 3 || stdout != "" || stderr != "error: "+notice+"\n" {
+				t.Errorf("%s --known: status %d, %q, %q", command, status, stdout, stderr)
+			}
+		}
+		if status, stdout, stderr := plugin(t, s, command, "rome", "--known"); status != 0 || stdout == "" || stderr != "" {
+			t.Errorf("%s --known of a consumer that is known: status %d, %q, %q", command, status, stdout, stderr)
+		}
+	}
+	_, _, stderr := plugin(t, s, "explain", "Rome/gold")
+	if want := notice + "\nerror: Rome is offered nothing in class gold, only in: <unnamed>\n"; stderr != want {
+		t.Errorf("got %q, want %q", stderr, want)
 	}
 }
 
@@ -427,9 +454,17 @@ func (w lineWriter) Write(p []byte) (int, error) {
 // kubectl calls kubectl_complete-proffer with the words so far.
 func TestCompletionsComeFromTheOperator(t *testing.T) {
 	s := operatortest.Start(t)
+	s.Refuse("GET /api/v1/nodes", operatortest.Refusal{Code: 200, Body: metav1.PartialObjectMetadataList{
+		TypeMeta: metav1.TypeMeta{APIVersion: "meta.k8s.io/v1", Kind: "PartialObjectMetadataList"},
+		Items:    []metav1.PartialObjectMetadata{{ObjectMeta: metav1.ObjectMeta{Name: "worker-1"}}, {ObjectMeta: metav1.ObjectMeta{Name: "worker-2"}}},
+	}})
 	for words, want := range map[string][]string{
 		"offers ":             {"9f1c2a44-7a53-4d1e-8e0b-5f6f0d7c1b22", "oslo", "rome", ":4"},
 		"explain ":            {"9f1c2a44-7a53-4d1e-8e0b-5f6f0d7c1b22", "oslo", "rome", ":4"},
+		"explain rome/":       {"rome/", "rome/gold", ":4"},
+		"explain rome/gold/c": {"rome/gold/cpu", "rome/gold/memory", "rome/gold/nvidia.com/gpu", "rome/gold/pods", ":4"},
+		"explain milan/":      {":4"},
+		"simulate --drain ":   {"worker-1", "worker-2", ":4"},
 		"offers rome ":        {":4"},
 		"dashboard ":          {":4"},
 		"offers --class ":     {"gold", ":4"},

@@ -12,6 +12,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/unknown"
 )
 
 type quantity = resource.Quantity
@@ -19,6 +20,7 @@ type quantity = resource.Quantity
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
 	var format string
+	var known bool
 	cmd := &cobra.Command{
 		Use:   "explain CONSUMER[/CLASS[/RESOURCE]]",
 		Short: "Explain why a consumer is offered what it is",
@@ -26,7 +28,7 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 decide and why, the ResourceSlices, and the pods that count as the consumer's.
 
 An empty class, as in rome/ or rome//cpu, is the class without a name. A consumer that the operator
-does not know gets the default offer.
+does not know gets the default offer, also a misspelt one: --known refuses it.
 
 It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operator.`,
 		Example: `  # Everything about one consumer
@@ -38,15 +40,16 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
   # One amount
   kubectl proffer explain rome/gold/cpu`,
 		Args:              one,
-		ValidArgsFunction: complete.Consumers(flags),
+		ValidArgsFunction: complete.Subjects(flags),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			what, err := parseSubject(args[0])
 			if err != nil {
 				return err
 			}
-			return run(cmd.Context(), flags, streams, what, format)
+			return run(cmd.Context(), flags, streams, what, format, known)
 		},
 	}
+	unknown.Flag(cmd, &known)
 	complete.FormatFlag(cmd, &format, output.JSON, output.YAML)
 	return cmd
 }
@@ -61,6 +64,7 @@ func one(_ *cobra.Command, args []string) error {
 
 func run(
 	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, what subject, format string,
+	known bool,
 ) error {
 	client, err := flags.Client(operatorclient.Reader)
 	if err != nil {
@@ -72,12 +76,22 @@ func run(
 	if err != nil {
 		return err
 	}
-	if err := what.narrow(consumer); err != nil {
-		return err
+	notice := unknown.Notice(ctx, consumer, client.Offers)
+	if notice != "" && known {
+		return unknown.Refusal(notice, streams.ErrOut)
 	}
 	p := output.For(streams.Out)
 	if format != "" {
+		notice = ""
+	}
+	unknown.Print(notice, streams.ErrOut)
+	if err := what.narrow(consumer); err != nil {
+		return err
+	}
+	if format != "" {
 		return p.Value(format, consumer)
 	}
-	return p.Lines(describe(consumer, p.Width)...)
+	err = p.Lines(describe(consumer, p.Width)...)
+	unknown.Print(notice, streams.ErrOut)
+	return err
 }

@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/unknown"
 )
 
 // wide is the output format with explanations.
@@ -30,9 +31,13 @@ type offersOptions struct {
 	oneClass bool
 	watch    bool
 	format   string
+	// known is set by --known.
+	known bool
 
 	// read asks for the present offers.
 	read func(context.Context) (offersAnswer, error)
+	// notice returns what to print about one consumer, empty for one that the operator knows.
+	notice func(context.Context, *rest.Consumer) string
 	// period is the time between two reads of --watch.
 	period time.Duration
 	// printed is called, with --watch, after the table and after each change.
@@ -51,7 +56,7 @@ resource.
 OFFERED is what the consumer may use now, including what it has. GRANTED is the sum over its
 ResourceSlices. USED is what its pods request: on the nodes of the policy, or on all nodes for a
 policy of fixed amounts. The row ` + output.Anyone + ` is the default offer, which any other consumer
-gets.
+gets, also a misspelt one: --known refuses it.
 
 It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operator.`,
 		Example: `  # All offers
@@ -71,6 +76,9 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 			if len(args) > 0 {
 				o.consumer = args[0]
 			}
+			if o.known && o.consumer == "" {
+				return errors.New("--known is about one consumer: write its ID, such as: kubectl proffer offers rome --known")
+			}
 			o.oneClass = cmd.Flags().Changed("class")
 			return o.run(cmd.Context())
 		},
@@ -78,6 +86,7 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 	cmd.Flags().StringVar(&o.class, "class", "", `Show only this class; --class "" is the class without a name.`)
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false,
 		"After the table, show each change as \"old -> new\", and each edit of a policy, until Ctrl-C.")
+	unknown.Flag(cmd, &o.known)
 	complete.FormatFlag(cmd, &o.format, wide, output.JSON, output.YAML)
 	complete.Flag(cmd, "class", complete.Classes(flags))
 	return cmd
@@ -96,6 +105,7 @@ func (o *offersOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	o.notice = func(ctx context.Context, c *rest.Consumer) string { return unknown.Notice(ctx, c, client.Offers) }
 	o.read = func(ctx context.Context) (offersAnswer, error) {
 		if o.consumer != "" {
 			return o.readConsumer(ctx, client)
@@ -116,7 +126,7 @@ func (o *offersOptions) readConsumer(ctx context.Context, client *operatorclient
 			c.Because = "it is offered nothing in this class"
 		}
 	}
-	answer := offersAnswer{value: c, rows: consumerRows(c), unknown: !c.Known}
+	answer := offersAnswer{value: c, rows: consumerRows(c), consumer: c}
 	if c.Details != nil {
 		answer.at = c.Details.Time.Local()
 	}

@@ -11,6 +11,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/unknown"
 )
 
 // Period is the time between two requests of --watch.
@@ -37,8 +38,8 @@ type offersAnswer struct {
 	rows []row
 	// policies are of all classes, and absent if only one consumer was asked for.
 	policies []rest.Policy
-	// unknown is set if only one consumer was asked for, and the operator does not know it.
-	unknown bool
+	// consumer is set if only one consumer was asked for.
+	consumer *rest.Consumer
 }
 
 // show prints the offers and then, with --watch, each change.
@@ -49,21 +50,28 @@ func (o *offersOptions) show(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := o.printAll(&now); err != nil || !o.watch {
+	notice := ""
+	if now.consumer != nil {
+		notice = o.notice(ctx, now.consumer)
+	}
+	if notice != "" && o.known {
+		return unknown.Refusal(notice, o.streams.ErrOut)
+	}
+	if err := o.printAll(&now, notice); err != nil || !o.watch {
 		return err
 	}
 	o.printed()
 	return o.follow(ctx, now)
 }
 
-func (o *offersOptions) printAll(now *offersAnswer) error {
+// printAll prints the offers, and before and after a table the notice, unless it is empty.
+func (o *offersOptions) printAll(now *offersAnswer, notice string) error {
 	p := output.For(o.streams.Out)
 	if o.asValue() {
 		return p.Value(o.format, now.value)
 	}
-	if now.unknown {
-		fmt.Fprintf(o.streams.ErrOut, "%s is not a known consumer: it gets the default offer.\n", o.consumer)
-	}
+	unknown.Print(notice, o.streams.ErrOut)
+	defer unknown.Print(notice, o.streams.ErrOut)
 	if len(now.rows) == 0 {
 		fmt.Fprintln(o.streams.ErrOut, o.nothing())
 		return nil

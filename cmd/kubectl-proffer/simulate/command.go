@@ -108,7 +108,7 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		"What to evaluate the change on: operator, cluster, or a file of kubectl proffer snapshot.")
 	complete.FormatFlag(cmd, &o.format, formatTable, output.JSON, output.YAML, formatMarkdown)
 	complete.Flag(cmd, "delete", complete.Policies(flags))
-	complete.Flag(cmd, "drain", complete.Words())
+	complete.Flag(cmd, "drain", complete.Nodes(flags))
 	complete.Flag(cmd, "add-nodes", complete.Words())
 	complete.Flag(cmd, "world",
 		cobra.FixedCompletions([]string{worldOperator, worldCluster}, cobra.ShellCompDirectiveDefault))

@@ -1,13 +1,17 @@
-// Package complete completes arguments and flags in the shell with what the operator knows.
+// Package complete completes arguments and flags in the shell with what the operator and the API server know.
 package complete
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/metadata"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
@@ -43,18 +47,72 @@ func Words(words ...string) Func {
 
 // Consumers completes the ID of a consumer, as the only argument.
 func Consumers(flags *operatorclient.Flags) Func {
-	complete := offers(flags, func(all *rest.Offers) (ids []string) {
-		for i := range all.Consumers {
-			ids = append(ids, all.Consumers[i].ClusterID)
-		}
-		return ids
-	})
+	return onlyArgument(flags, func(all *rest.Offers, _ string) []string { return subjects(all.Consumers, "") })
+}
+
+// Subjects completes CONSUMER[/CLASS[/RESOURCE]], as the only argument.
+func Subjects(flags *operatorclient.Flags) Func {
+	return onlyArgument(flags, func(all *rest.Offers, word string) []string { return subjects(all.Consumers, word) })
+}
+
+func onlyArgument(flags *operatorclient.Flags, words func(all *rest.Offers, word string) []string) Func {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return complete(cmd, args, word)
+		return offers(flags, func(all *rest.Offers) []string { return words(all, word) })(cmd, args, word)
 	}
+}
+
+// subjects returns the subjects with as many parts as the word has: consumers, their classes, or the resources
+// in these.
+func subjects(consumers []rest.Consumer, word string) (all []string) {
+	parts := strings.SplitN(word, "/", 3)
+	for i := range consumers {
+		c := &consumers[i]
+		switch {
+		case len(parts) == 1:
+			all = append(all, c.ClusterID)
+			continue
+		case parts[0] != c.ClusterID:
+			continue
+		}
+		for _, o := range c.Offers {
+			class := c.ClusterID + "/" + o.Class
+			switch {
+			case len(parts) == 2:
+				all = append(all, class)
+			case parts[1] == o.Class:
+				for _, resource := range slices.Sorted(maps.Keys(o.Resources)) {
+					all = append(all, class+"/"+resource)
+				}
+			}
+		}
+	}
+	return all
+}
+
+// Nodes completes the name of a node, with the caller's own right to list nodes.
+func Nodes(flags *operatorclient.Flags) Func {
+	return Read(func(ctx context.Context) ([]string, error) {
+		config, err := flags.RESTConfig()
+		if err != nil {
+			return nil, err
+		}
+		client, err := metadata.NewForConfig(config)
+		if err != nil {
+			return nil, err
+		}
+		list, err := client.Resource(corev1.SchemeGroupVersion.WithResource("nodes")).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for i := range list.Items {
+			names = append(names, list.Items[i].Name)
+		}
+		return names, nil
+	})
 }
 
 // Classes completes the name of a class that policies offer.

@@ -1,0 +1,68 @@
+// Package unknown reports a consumer that the operator does not know: a misspelt ID gets the default offer,
+// as any other ID does.
+package unknown
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+// maxNear bounds the names that a notice suggests.
+const maxNear = 3
+
+// Flag adds --known to a command.
+func Flag(cmd *cobra.Command, known *bool) {
+	cmd.Flags().BoolVar(known, "known", false,
+		"End with status 3, and show nothing, if the operator does not know the consumer.")
+}
+
+// Print prints a notice, unless it is empty.
+func Print(notice string, errOut io.Writer) {
+	if notice != "" {
+		fmt.Fprintln(errOut, output.OneLine(notice))
+	}
+}
+
+// Refusal ends a command with --known for a consumer that the operator does not know.
+func Refusal(notice string, errOut io.Writer) error {
+	fmt.Fprintln(errOut, "error:", output.OneLine(notice))
+	return exit.StatusError(exit.Failed)
+}
+
+// Notice returns one line about a consumer, empty for one that the operator knows. It suggests similar IDs of the
+// consumers that list returns, and none if list fails.
+func Notice(ctx context.Context, c *rest.Consumer, list func(context.Context) (*rest.Offers, error)) string {
+	if c.Known {
+		return ""
+	}
+	notice := c.ClusterID + " is not a known consumer: it gets the default offer."
+	all, err := list(ctx)
+	if err != nil {
+		return notice
+	}
+	if names := near(c.ClusterID, all.Consumers); len(names) > 0 {
+		notice += " Did you mean " + strings.Join(names, " or ") + "?"
+	}
+	return notice
+}
+
+// near returns the first consumers whose IDs are similar by the measure of cobra for misspelt commands, or begin
+// with the ID.
+func near(id string, consumers []rest.Consumer) []string {
+	of := cobra.Command{SuggestionsMinimumDistance: 2}
+	for i := range consumers {
+		of.AddCommand(&cobra.Command{Use: consumers[i].ClusterID, Run: func(*cobra.Command, []string) {}})
+	}
+	names := of.SuggestionsFor(id)
+	slices.Sort(names)
+	return names[:min(len(names), maxNear)]
+}
