@@ -25,6 +25,8 @@ type Ledger struct {
 	// groups are sorted by key; groupOf maps each of their nodes to its group.
 	groups  []NodeGroup
 	groupOf map[string]*NodeGroup
+	// own and virtual count the known nodes of this cluster's own, and the virtual ones.
+	own, virtual int
 	// reselling is set if the selections of the last View include one of Peers. Only then do virtual
 	// nodes count.
 	reselling bool
@@ -153,6 +155,8 @@ func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 	if l.counts(a) {
 		l.names.countListings(old, -1)
 	}
+	l.countKind(a.node, -1)
+	l.countKind(node, 1)
 	a.reported, a.node = reported, node
 	a.listed, a.allocatable, a.local, a.requested = nil, nil, nil, nil
 	if node != nil {
@@ -173,6 +177,25 @@ func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 		a.countRequested(e, (*total).add)
 	}
 	l.joinPools(a)
+}
+
+// countKind counts a node by its kind, nil for none.
+func (l *Ledger) countKind(n *Node, by int) {
+	switch {
+	case n == nil:
+	case n.Virtual:
+		l.virtual += by
+	default:
+		l.own += by
+	}
+}
+
+// ofKind is the number of known nodes from which a selection selects.
+func (l *Ledger) ofKind(s Selection) int {
+	if s.Peers != nil {
+		return l.virtual
+	}
+	return l.own
 }
 
 // Reconsider asks filters again about the given nodes that are known, and reports whether there was

@@ -147,7 +147,7 @@ type namedView struct {
 }
 
 type namedPool struct {
-	Nodes                    int
+	Nodes, Known             int
 	Listed                   []string
 	Allocatable, Free, InUse Amounts
 	Shared                   []int
@@ -256,6 +256,9 @@ func (w world) recount(t *rapid.T, selections []Selection, asked, before []strin
 		pool := namedPool{InUse: usedBy(func(p Pod) bool { return in(s)(p.Node) })}
 		allocatable, free, listed := sums{}, sums{}, map[string]bool{}
 		for _, n := range w.nodes {
+			if n.Virtual == (s.Peers != nil) {
+				pool.Known++
+			}
 			if !in(s)(n.Name) {
 				if s.selects(&n) {
 					pool.LeftOut++
@@ -331,7 +334,7 @@ func read(t *rapid.T, v View) namedView {
 	for i, p := range v.Pools {
 		checkCells(t, v, i)
 		pool := namedPool{
-			Nodes: p.Nodes, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse),
+			Nodes: p.Nodes, Known: p.Known, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse),
 			Shared: p.Shared, Overlaps: p.Overlaps, LeftOut: p.Unusable.Count, Filtered: p.Unusable.Filtered,
 		}
 		for _, n := range p.Unusable.First {

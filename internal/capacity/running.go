@@ -117,7 +117,7 @@ func (l *Ledger) View(selections []Selection, asked ...string) View {
 			p.unusable = p.unusableOf(l.selections[i])
 		}
 		v.Pools[i] = *p.cached
-		v.Pools[i].Unusable = *p.unusable
+		v.Pools[i].Unusable, v.Pools[i].Known = *p.unusable, l.ofKind(l.selections[i])
 	}
 	for i, c := range l.orderedCells {
 		if c.cached == nil {

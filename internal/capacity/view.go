@@ -91,8 +91,9 @@ type View struct {
 
 // Pool holds the amounts of the Ready nodes of one selection.
 type Pool struct {
-	// Nodes is the number of nodes.
-	Nodes int
+	// Nodes is the number of nodes, Known the number of known nodes of the same kind: this cluster's own, or
+	// virtual ones.
+	Nodes, Known int
 	// Listed reports for each column whether a node of the pool lists it as allocatable.
 	Listed []bool
 	// Allocatable is the sum over the nodes.

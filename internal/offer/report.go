@@ -26,9 +26,10 @@ type Report struct {
 	// Unknown lists the IDs that the policy names and of which nothing else is known, sorted. At most
 	// MaxReported.
 	Unknown []string
-	// Nodes is the number of nodes in the pool, Unusable lists the nodes that the policy selects and
-	// leaves out. They and the three amounts are for a policy of nodes.
-	Nodes                          int
+	// Nodes is the number of nodes in the pool, Known the number of known nodes of its kind, and Unusable
+	// lists the nodes that the policy selects and leaves out. They and the three amounts are for a policy of
+	// nodes.
+	Nodes, Known                   int
 	Unusable                       capacity.Unusable
 	Capacity, Committed, Remaining capacity.Amounts
 	// Count is the number of consumers for which the policy decides (for a dry run, would decide).
@@ -191,7 +192,7 @@ func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 		r.Problem, r.Answered, r.Scope = p.answers.Problem, len(p.answers.Of) > 0, p.Consumers.among(e.known)
 	}
 	if p.pool != nil {
-		r.Nodes, r.Unusable = p.pool.Nodes, p.pool.Unusable
+		r.Nodes, r.Known, r.Unusable = p.pool.Nodes, p.pool.Known, p.pool.Unusable
 		r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
 		for _, s := range p.pool.steps {
 			if p.Resources == nil || slices.Contains(p.Resources, s.Resource) {

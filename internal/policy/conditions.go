@@ -10,6 +10,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -89,16 +90,10 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 		return fmt.Sprintf("Other policies decide for each of its consumers: %s. "+
 			"Raise spec.priority, or narrow their spec.consumers.", lost(report.Losses))
 	case v1alpha1.ReasonNoNodes:
-		if report.Unusable.Count == 0 {
-			return "No node is left to offer: check spec.offer.nodes.selector and tolerations, " +
-				"and that the nodes are Ready, not cordoned, and not virtual."
+		if n := p.Parsed.Nodes; n != nil && n.Selection.Peers != nil {
+			return noPeersMessage(report)
 		}
-		check := "tolerations"
-		if report.Unusable.Filtered > 0 {
-			check = "filter and tolerations"
-		}
-		return fmt.Sprintf("No node is left to offer. The selector matches %s. "+
-			"Make one usable, or check spec.offer.nodes.%s.", unusable(report.Unusable), check)
+		return noNodesMessage(report)
 	case v1alpha1.ReasonSourceUnavailable:
 		return unavailableMessage(p.Parsed.External, report)
 	case v1alpha1.ReasonPaused:
@@ -118,6 +113,46 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 		return fmt.Sprintf("The policy decides what %s offered.", are(report.Count))
 	}
 	return "No consumer is known yet. The first one will get this offer."
+}
+
+// noNodesMessage says why a policy of this cluster's own nodes has none.
+func noNodesMessage(report *offer.Report) string {
+	switch {
+	case report.Known == 0:
+		return "No node is left to offer: this cluster has no nodes of its own."
+	case report.Unusable.Count == 0:
+		return fmt.Sprintf("No node is left to offer: spec.offer.nodes.selector matches %s. "+
+			"Compare it with kubectl get nodes --show-labels.", noneOf(report.Known, "node"))
+	}
+	check := "tolerations"
+	if report.Unusable.Filtered > 0 {
+		check = "filter and tolerations"
+	}
+	return fmt.Sprintf("No node is left to offer. The selector matches %s. "+
+		"Make one usable, or check spec.offer.nodes.%s.", unusable(report.Unusable), check)
+}
+
+// noPeersMessage says why a policy of peers has no virtual nodes.
+func noPeersMessage(report *offer.Report) string {
+	const none = "No virtual node is left to resell"
+	switch {
+	case report.Known == 0:
+		return none + ": no peer gives this cluster any."
+	case report.Unusable.Count == 0:
+		return fmt.Sprintf(none+": spec.offer.peers matches %s. Compare its clusterIDs with the label %s, and "+
+			"its selector with kubectl get nodes --show-labels.",
+			noneOf(report.Known, "virtual node"), liqo.RemoteClusterIDLabel)
+	}
+	return fmt.Sprintf(none+". spec.offer.peers matches %s. Make one usable, or check spec.offer.peers.depth.",
+		unusable(report.Unusable))
+}
+
+// noneOf returns "none of the 3 nodes".
+func noneOf(n int, of string) string {
+	if n == 1 {
+		return "not the only " + of
+	}
+	return fmt.Sprintf("none of the %d %ss", n, of)
 }
 
 // unavailableMessage says why an external source is unavailable, and what is offered meanwhile.

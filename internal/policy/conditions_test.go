@@ -10,12 +10,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
 
 func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 	valid := table.Policy{Generation: 3, Parsed: &offer.Policy{}}
+	ofNodes := table.Policy{Generation: 3, Parsed: &offer.Policy{Nodes: &offer.Nodes{}}}
+	ofPeers := table.Policy{Generation: 3, Parsed: &offer.Policy{Nodes: &offer.Nodes{Selection: capacity.Selection{Peers: &capacity.Peers{}}}}}
+	away := capacity.Unusable{Count: 1, First: []capacity.UnusableNode{{Name: "n", Why: "cordoned"}}}
 	for _, tc := range []struct {
 		policy table.Policy
 		report *offer.Report
@@ -30,7 +34,21 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 			[]string{"a for oslo, rome; b for oslo, rome.", "spec.priority"}},
 		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b", "c", "d", "e", "f", "g")},
 			v1alpha1.ReasonShadowed, []string{"e for oslo, rome; and 2 more policies"}},
-		{valid, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes, []string{"spec.offer.nodes.selector"}},
+		{ofNodes, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes,
+			[]string{"No node is left to offer: this cluster has no nodes of its own."}},
+		{ofNodes, &offer.Report{Outcome: offer.NoNodes, Known: 1}, v1alpha1.ReasonNoNodes,
+			[]string{"No node is left to offer: spec.offer.nodes.selector matches not the only node. Compare it with kubectl get nodes --show-labels."}},
+		{ofNodes, &offer.Report{Outcome: offer.NoNodes, Known: 3}, v1alpha1.ReasonNoNodes,
+			[]string{"spec.offer.nodes.selector matches none of the 3 nodes."}},
+		{ofNodes, &offer.Report{Outcome: offer.NoNodes, Known: 3, Unusable: away}, v1alpha1.ReasonNoNodes,
+			[]string{"No node is left to offer. The selector matches n (cordoned). Make one usable, or check spec.offer.nodes.tolerations."}},
+		{ofPeers, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes,
+			[]string{"No virtual node is left to resell: no peer gives this cluster any."}},
+		{ofPeers, &offer.Report{Outcome: offer.NoNodes, Known: 2}, v1alpha1.ReasonNoNodes,
+			[]string{"No virtual node is left to resell: spec.offer.peers matches none of the 2 virtual nodes. " +
+				"Compare its clusterIDs with the label liqo.io/remote-cluster-id, and its selector with kubectl get nodes --show-labels."}},
+		{ofPeers, &offer.Report{Outcome: offer.NoNodes, Known: 2, Unusable: away}, v1alpha1.ReasonNoNodes,
+			[]string{"No virtual node is left to resell. spec.offer.peers matches n (cordoned). Make one usable, or check spec.offer.peers.depth."}},
 		{pausedPolicy(0), &offer.Report{Outcome: offer.Paused, Count: 2}, v1alpha1.ReasonPaused,
 			[]string{"2 consumers keep what they have until spec.mode is changed: nothing more is offered or granted, and nothing is taken back."}},
 		{pausedPolicy(1_800_000_000), &offer.Report{Outcome: offer.Paused, Count: 1}, v1alpha1.ReasonPaused,
