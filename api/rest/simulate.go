@@ -76,7 +76,7 @@ type Simulation struct {
 	Slices []SliceChange `json:"slices,omitempty"`
 	// Evicted are consumers whose pods would be evicted, with the class and the cause.
 	Evicted []Eviction `json:"evicted,omitempty"`
-	// Unknown says what was not considered, because this world does not hold it.
+	// Unknown says what was not considered, because this world does not hold it or no policy selects it.
 	Unknown []string `json:"unknown,omitempty"`
 	// Truncated names lists that were cut.
 	Truncated []string `json:"truncated,omitempty"`

@@ -448,7 +448,7 @@ func (p *provider) simulate(t *rapid.T, c *rest.Change) (*rehearse.Change, *rest
 }
 
 // inBubble checks a property that lets time pass. A failure is a panic to rapid, and has to leave the
-// bubble first.
+// bubble first. A draw that rapid gives up is one too, and rapid tells them apart by their lines.
 func inBubble(t *testing.T, property func(*rapid.T)) {
 	t.Helper()
 	rapid.Check(t, func(drawn *rapid.T) {
@@ -457,7 +457,11 @@ func inBubble(t *testing.T, property func(*rapid.T)) {
 			defer func() { failure = recover() }()
 			property(drawn)
 		})
-		if failure != nil {
+		switch {
+		case failure == nil:
+		case drawn.Failed():
+			panic(failure)
+		default:
 			panic(failure)
 		}
 	})
@@ -488,7 +492,7 @@ func rehearsedThenPublished(t *rapid.T, asked []grant.Slice) {
 	before := p.rest(t)
 	change := p.anyChange(t)
 	parsed, said := p.simulate(t, change)
-	if joined := len(change.AddNodes) > 0; len(said.Unknown) > 1 || joined != slices.Contains(said.Unknown, daemons) {
+	if joined := len(change.AddNodes) > 0; len(said.Unknown) > 1+len(change.AddNodes) || joined != slices.Contains(said.Unknown, daemons) {
 		t.Fatalf("unknown: %v, and nodes join: %t", said.Unknown, joined)
 	}
 	p.makeChange(change, parsed)

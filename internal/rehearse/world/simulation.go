@@ -27,6 +27,7 @@ func SimulationOf(
 		s.Unknown = append(s.Unknown, restless)
 	}
 	if len(o.Change.AddNodes) > 0 {
+		s.Unknown = append(s.Unknown, unselected(o)...)
 		s.Unknown = append(s.Unknown, daemons)
 	}
 	truncated := func(list string, more bool) {
