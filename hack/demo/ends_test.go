@@ -62,7 +62,7 @@ func TestNoProgramOutlivesTheDemo(t *testing.T) {
 			ended := make(chan struct{})
 			go func() { defer close(ended); _ = demo.Wait() }()
 			t.Cleanup(func() { _ = demo.Process.Kill(); <-ended })
-			await(t, bufio.NewScanner(table), `^oslo +<unnamed> +cpu +5 .* nodes-free$`)
+			await(t, bufio.NewScanner(table), `^oslo +<unnamed> +cpu +5 .* spare$`)
 			if run := runningIn(t.Context(), t, work); len(run) < 3 {
 				t.Fatalf("%d programs run, want etcd, kube-apiserver and the operator:\n%s",
 					len(run), strings.Join(run, "\n"))

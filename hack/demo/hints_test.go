@@ -24,7 +24,7 @@ func TestTheHintsForAnExistingClusterNameItsKubeconfig(t *testing.T) {
 	hints, err := c.hints()
 	test.Must(t, err)
 	text := strings.Join(hints, "\n")
-	if !strings.Contains(text, "  kubectl --kubeconfig '/home/me/a file' edit rpol nodes-free\n") ||
+	if !strings.Contains(text, "  kubectl --kubeconfig '/home/me/a file' edit rpol spare\n") ||
 		strings.Contains(text, "apply") {
 		t.Errorf("got:\n%s", text)
 	}

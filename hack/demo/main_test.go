@@ -121,8 +121,8 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	d := start(t, demoOptions{})
 	first := d.screen(t)
 	if text := strings.Join(first.lines, "\n"); len(first.lines) >= 24 ||
-		!regexp.MustCompile(`(?m)^oslo +<unnamed> +cpu +5 +- +1 +nodes-free$`).MatchString(text) ||
-		!regexp.MustCompile(`(?m)^rome +<unnamed> +cpu +16 +- +4 +consumers-by-label$`).MatchString(text) {
+		!regexp.MustCompile(`(?m)^oslo +<unnamed> +cpu +5 +- +1 +spare$`).MatchString(text) ||
+		!regexp.MustCompile(`(?m)^rome +<unnamed> +cpu +16 +- +4 +partners$`).MatchString(text) {
 		t.Errorf("the first screen has %d lines, want less than 24:\n%s", len(first.lines), text)
 	}
 	for _, line := range first.lines[:slices.Index(first.lines, "")] {
@@ -134,8 +134,8 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	// The commands are run exactly as printed.
 	d.sh(t, first, `KUBE_EDITOR="sed -i.before 's/percent: 50/percent: 100/'" `+first.edit)
 	change := []string{
-		await(t, d.table, `^\d\d:\d\d:\d\d  (policy nodes-free edited: Offering)$`)[1],
-		await(t, d.table, `^oslo +<unnamed> +cpu +5 -> 14 +- +1 +nodes-free +100% of .*`)[0],
+		await(t, d.table, `^\d\d:\d\d:\d\d  (policy spare edited: Offering)$`)[1],
+		await(t, d.table, `^oslo +<unnamed> +cpu +5 -> 14 +- +1 +spare +100% of .*`)[0],
 		await(t, d.table, `^oslo +<unnamed> +memory +38Gi -> 84Gi .*`)[0],
 		await(t, d.table, `^oslo +<unnamed> +pods +162 -> 327 .*`)[0],
 	}
@@ -162,8 +162,8 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 		}
 	}
 
-	d.sh(t, first, `kubectl patch rpol nodes-free --type=merge --patch '{"spec":{"updateThresholdPercent":3}}'`)
-	await(t, d.table, `  policy nodes-free edited: Offering; no amount changes$`)
+	d.sh(t, first, `kubectl patch rpol spare --type=merge --patch '{"spec":{"updateThresholdPercent":3}}'`)
+	await(t, d.table, `  policy spare edited: Offering; no amount changes$`)
 
 	if warnings := d.sh(t, first, first.apply); strings.Contains(warnings, "Warning") {
 		t.Errorf("kubectl warns:\n%s", warnings)
@@ -171,10 +171,10 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	// These change no offer.
 	var created []string
 	for range 4 {
-		created = append(created, await(t, d.table, `  policy (a100|dry-run|filter|fixed): - -> \w+(?:; no amount changes)?$`)[1])
+		created = append(created, await(t, d.table, `  policy (a100|backup|large|trial): - -> \w+(?:; no amount changes)?$`)[1])
 	}
 	slices.Sort(created)
-	if diff := cmp.Diff([]string{"a100", "dry-run", "filter", "fixed"}, created); diff != "" {
+	if diff := cmp.Diff([]string{"a100", "backup", "large", "trial"}, created); diff != "" {
 		t.Error(diff)
 	}
 	d.sh(t, first, "kubectl delete foreigncluster paris")
@@ -236,8 +236,8 @@ func TestTheDemoRemovesTheCRDThatItInstalled(t *testing.T) {
 	d := start(t, demoOptions{kubeconfig: kubeconfig, samples: true})
 	await(t, d.progress, "installing the CRD")
 	await(t, d.progress, "^$")
-	await(t, d.table, `^<anyone> +<unnamed> +cpu +2 .* nodes-free$`)
-	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` edit rpol nodes-free$`)
+	await(t, d.table, `^<anyone> +<unnamed> +cpu +2 .* spare$`)
+	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` edit rpol spare$`)
 	d.end(t)
 	// The API server takes a moment to stop serving a deleted CRD.
 	err := wait.PollUntilContextTimeout(t.Context(), 20*time.Millisecond, waitTimeout, true,

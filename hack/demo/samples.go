@@ -19,7 +19,7 @@ const samples = "config/samples"
 const firstPolicy = "nodes-free"
 
 // firstSamples are samples whose offers fit on a screen of 80 columns and 24 lines.
-var firstSamples = []string{firstPolicy, "consumers-by-label"}
+var firstSamples = []string{firstPolicy, "partners"}
 
 // applySamples creates the first policies of config/samples.
 func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {

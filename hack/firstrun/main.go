@@ -164,7 +164,7 @@ func (r *running) kill() {
 // in another shell, with an editor that makes a change. Then it waits for the effect and ends the
 // command.
 func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error {
-	if _, err := r.await(ctx, regexp.MustCompile(`^oslo .* nodes-free$`)); err != nil {
+	if _, err := r.await(ctx, regexp.MustCompile(`^oslo .* spare$`)); err != nil {
 		return fmt.Errorf("waiting for the first offers: %w", err)
 	}
 	first := time.Since(began)
