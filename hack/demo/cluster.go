@@ -49,6 +49,8 @@ type cluster struct {
 	samples    bool   // the demo has applied samples
 	// reads is set if the operator may only read. It then has another kubeconfig and never leads.
 	reads bool
+	// empty is set for an existing cluster that had no policies, and unanswered if no Proffer writes there.
+	empty, unanswered bool
 	// leaseNamespace is the namespace of another Proffer's Lease, or default if no other Proffer runs.
 	leaseNamespace string
 }

@@ -46,6 +46,7 @@ CRDs that were missing, unless something else has objects of them.
 `)
 	default:
 		c.reads, c.leaseNamespace = true, metav1.NamespaceDefault
+		c.empty, c.unanswered = policies == 0, other == nil
 		fmt.Fprint(progress, `Proffer only reads here: what consumers have stays as it is. It makes an
 account that may read, and the CRDs if they are missing, and takes them away
 at the end. SAMPLES=1 applies the samples too.

@@ -15,6 +15,13 @@ func (c *cluster) hints() ([]string, error) {
 		if c.samples {
 			lines = append(lines, kubectl+" edit rpol "+firstPolicy)
 		}
+		if c.empty {
+			lines = append(lines, kubectl+" apply -f "+quote(filepath.Join(c.root, firstFile)))
+		}
+		if c.unanswered {
+			return append(lines, "The offers of a policy are shown here. They are written nowhere: kubectl get rpol",
+				"shows no status, consumers read nothing, and a policy that you apply stays."), nil
+		}
 		return append(lines, kubectl+" get rpol"), nil
 	}
 	// The commands stay short this way, and neither kubectl nor the plugin need be installed.

@@ -34,6 +34,28 @@ func TestTheHintsForAnExistingClusterNameItsKubeconfig(t *testing.T) {
 	}
 }
 
+func TestTheHintsForAClusterWithoutPoliciesSayWhatToApplyAndWhereOffersAre(t *testing.T) {
+	c := &cluster{kubeconfig: "/home/me/kubeconfig", root: "../..", reads: true, empty: true, unanswered: true}
+	hints, err := c.hints()
+	test.Must(t, err)
+	text := strings.Join(hints, "\n")
+	if !strings.Contains(text, "  kubectl --kubeconfig /home/me/kubeconfig apply -f ../../"+firstFile+"\n") ||
+		!strings.Contains(text, "The offers of a policy are shown here.") || strings.Contains(text, "kubeconfig get rpol") {
+		t.Errorf("got:\n%s", text)
+	}
+	if _, err := controlplane.ReadObjects(filepath.Join(c.root, firstFile)); err != nil {
+		t.Error(err)
+	}
+	c.empty = false
+	if hints, err = c.hints(); err != nil || strings.Contains(strings.Join(hints, "\n"), "apply -f") {
+		t.Errorf("a cluster with policies needs no other one: %q, %v", hints, err)
+	}
+	c.unanswered = false // Another Proffer writes the statuses.
+	if hints, err = c.hints(); err != nil || !strings.Contains(strings.Join(hints, "\n"), "kubeconfig get rpol") {
+		t.Errorf("got %q, %v", hints, err)
+	}
+}
+
 func TestTheFirstSamplesAreAmongTheSamples(t *testing.T) {
 	files, err := filepath.Glob("../../" + samples + "/proffer.dev_*.yaml")
 	test.Must(t, err)

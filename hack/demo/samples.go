@@ -16,7 +16,10 @@ import (
 const samples = "config/samples"
 
 // firstPolicy is the sample that the demo suggests to edit.
-const firstPolicy = "nodes-free"
+const firstPolicy = "spare"
+
+// firstFile is the sample that the demo suggests to apply to a cluster without policies.
+const firstFile = samples + "/proffer.dev_v1alpha1_resourcepolicy_fixed.yaml"
 
 // firstSamples are samples whose offers fit on a screen of 80 columns and 24 lines.
 var firstSamples = []string{firstPolicy, "partners"}
