@@ -184,6 +184,7 @@ as under Uninstall in docs/install.md"
   local sending
   sending=$(offloadings)
   ((sending == 0)) || echo "undeploy: kept $sending NamespaceOffloadings too, so Liqo still sends pods on. docs/broker.md says how to remove them."
+  echo "To install again: make deploy, or helm install with --take-ownership --force-conflicts."
   echo "To remove these too:"
   echo "  make uninstall WITH_POLICIES=1 KUBECONFIG=$CLUSTER"
   echo "  kubectl delete namespace $NAMESPACE"

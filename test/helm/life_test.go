@@ -91,6 +91,27 @@ func edit(t *testing.T, file, old, renewed string) {
 // create has the arguments of a first installation, as in the README.
 var create = slices.Concat([]string{"--create-namespace", "--set", "namespace.create=true"}, withImage)
 
+// make undeploy keeps the CRDs and the namespace.
+func TestARefusalOfHelmAfterMakeUndeployIsInTheDocsWithTheFlagsItNeeds(t *testing.T) {
+	c := newCluster(t)
+	c.on(t, "create", "namespace", namespace)
+	c.on(t, "apply", "-k", root+"/config/crd")
+	install := slices.Concat([]string{"install", "proffer", chart, "--kubeconfig", c.kubeconfig, "--namespace", namespace}, create)
+	const refusal = "invalid ownership metadata"
+	if out, err := runHelm(install...); err == nil || !strings.Contains(out+err.Error(), refusal) {
+		t.Errorf("got %v\n%s", err, out)
+	}
+	const flags = "--take-ownership --force-conflicts"
+	mustHelm(t, append(install, strings.Fields(flags)...)...)
+	for _, page := range []string{chart + "/README.md", root + "/docs/install.md"} {
+		text, err := os.ReadFile(page)
+		test.Must(t, err)
+		if !strings.Contains(string(text), "refuses with `"+refusal+"`") || !strings.Contains(string(text), "`"+flags+"`") {
+			t.Errorf("%s does not name the refusal and the flags", page)
+		}
+	}
+}
+
 // TestAReleaseLives goes through what an admin does with a release, in this order.
 func TestAReleaseLives(t *testing.T) {
 	c := newCluster(t)
@@ -120,6 +141,9 @@ func TestAReleaseLives(t *testing.T) {
 		file := filepath.Join(filepath.Dir(c.kubeconfig), "policy.yaml")
 		test.Must(t, os.WriteFile(file, []byte(policy[1]), 0o600))
 		c.on(t, "apply", "-f", file)
+		if check := "\n  kubectl proffer check\n"; !strings.Contains(out, check) {
+			t.Errorf("the notes do not name the check:\n%s", out)
+		}
 	})
 	t.Run("upgrade changes the CRD, and adds every component", func(t *testing.T) {
 		if got := shortName(t); got != "older" {
