@@ -51,6 +51,12 @@ type OrchestrationStatus struct {
 	// +optional
 	ProviderCount int32 `json:"providerCount,omitempty"`
 
+	// ChosenProviders are the IDs of the providers that are chosen for any consumer, as in "oslo, paris": the
+	// first five, and how many more there are.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	ChosenProviders string `json:"chosenProviders,omitempty"`
+
 	// ConsumerCount is the number of consumers that the Orchestration decides for.
 	// +optional
 	ConsumerCount int32 `json:"consumerCount,omitempty"`

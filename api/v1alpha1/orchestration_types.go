@@ -16,6 +16,7 @@ import (
 // +kubebuilder:resource:scope=Cluster,shortName=orch
 // +kubebuilder:printcolumn:name="Mode",type=string,JSONPath=`.spec.mode`
 // +kubebuilder:printcolumn:name="Providers",type=integer,JSONPath=`.status.providerCount`
+// +kubebuilder:printcolumn:name="Chosen",type=string,JSONPath=`.status.chosenProviders`
 // +kubebuilder:printcolumn:name="Consumers",type=integer,JSONPath=`.status.consumerCount`
 // +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
 // +kubebuilder:printcolumn:name="Reason",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].reason`

@@ -49,7 +49,7 @@ func TestTheOrchestrationInTheDocsIsAccepted(t *testing.T) {
 	if n := tryBlocks(t, "docs/broker.md", "Orchestration", ""); n != 2 {
 		t.Errorf("%d Orchestrations, want 2", n)
 	}
-	const columns = "NAME MODE PROVIDERS CONSUMERS READY REASON AGE"
+	const columns = "NAME MODE PROVIDERS CHOSEN CONSUMERS READY REASON AGE"
 	create(t, &v1alpha1.Orchestration{ObjectMeta: metav1.ObjectMeta{Name: "shown"}})
 	if got, _, _ := strings.Cut(mustKubectl(t, "get", "orch"), "\n"); strings.Join(strings.Fields(got), " ") != columns {
 		t.Errorf("kubectl get orch has the columns %s", got)

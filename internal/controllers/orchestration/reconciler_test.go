@@ -134,7 +134,7 @@ func TestADryRunWritesNothingButItsStatus(t *testing.T) {
 	o := l.orchestrate("try", "{mode: DryRun}")
 	l.run()
 	l.status("try", func(s *v1alpha1.OrchestrationStatus) string {
-		if len(s.Choices) != 1 || len(s.Choices[0].Chosen) != 2 {
+		if len(s.Choices) != 1 || len(s.Choices[0].Chosen) != 2 || s.ChosenProviders != "milan, oslo" {
 			return "no choice"
 		}
 		return ready(s, metav1.ConditionTrue, v1alpha1.OrchestrationDryRun)
@@ -149,7 +149,7 @@ func TestADryRunWritesNothingButItsStatus(t *testing.T) {
 		s.Mode, s.Disabled = v1alpha1.ModeDryRun, []v1alpha1.DisabledProvider{{Provider: "milan"}}
 	})
 	l.status("try", func(s *v1alpha1.OrchestrationStatus) string {
-		if len(s.Choices) != 1 || len(s.Choices[0].Chosen) != 1 {
+		if len(s.Choices) != 1 || len(s.Choices[0].Chosen) != 1 || s.ChosenProviders != string(s.Choices[0].Chosen[0].ClusterID) {
 			return "no new choice"
 		}
 		return ""

@@ -137,11 +137,17 @@ func setNotes(to *v1alpha1.ConsumerChoice, notes []note) {
 // conclude sets what the status says of all consumers.
 func (d *deciding) conclude(offloadable bool, now time.Time) {
 	d.status.ConsumerCount = 0
+	var chosen []string
 	for i := range d.status.Choices {
 		if d.status.Choices[i].DecidedBy == "" {
 			d.status.ConsumerCount++
 		}
+		for _, p := range d.status.Choices[i].Chosen {
+			chosen = append(chosen, string(p.ClusterID))
+		}
 	}
+	slices.Sort(chosen)
+	d.status.ChosenProviders = kube.First(slices.Compact(chosen))
 	switch {
 	case !offloadable:
 		setReady(d.status, d.object, false, v1alpha1.OrchestrationNoLiqo,
