@@ -149,7 +149,10 @@ func (b *Books) pass(ctx context.Context, s *session, now state) (more bool, err
 	if err != nil {
 		s.forgetState(err)
 		b.failing.Store(true)
-		b.failures.Do(func() { b.Log.Error(err, "The books could not be written; will retry", "engine", b.Engine) })
+		b.failures.Do(func() {
+			// Whoever runs the database can cause it. The stack trace of an error would hide the reason.
+			b.Log.Info("The books could not be written; will retry", "engine", b.Engine, "error", err.Error())
+		})
 	} else if b.failing.Swap(false) {
 		b.Log.Info("The books are written again", "engine", b.Engine)
 	}

@@ -1,6 +1,7 @@
 package metasync
 
 import (
+	"bytes"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/test"
@@ -298,4 +300,24 @@ func TestAServerEndsAConnectionThatSaysNothingInATransaction(t *testing.T) {
 			t.Errorf("%s is %s, want 60 seconds", query, value)
 		}
 	})
+}
+
+// Whoever runs the database causes most failures, so they need a reason and no stack.
+func TestAFailureIsOneLineWithItsReason(t *testing.T) {
+	var log bytes.Buffer
+	b := New(Config{
+		Options: Options{Engine: config.PostgreSQL, DSNFile: filepath.Join(t.TempDir(), "absent"), ClusterID: "milan", Sample: time.Minute},
+		Log:     zap.New(zap.WriteTo(&log)),
+	})
+	for range failuresLogged + 5 {
+		if _, err := b.pass(t.Context(), newSession(b), state{}); err == nil {
+			t.Fatal("a file that does not exist is no failure")
+		}
+	}
+	if n := strings.Count(log.String(), "\n"); n != failuresLogged {
+		t.Errorf("%d lines of %d failures", n, failuresLogged+5)
+	}
+	if !strings.Contains(log.String(), "no such file or directory") || strings.Contains(log.String(), "stacktrace") {
+		t.Errorf("got %s", &log)
+	}
 }

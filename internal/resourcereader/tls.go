@@ -9,9 +9,11 @@ import (
 	"fmt"
 	"os"
 	"sync"
+	"time"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
@@ -82,13 +84,16 @@ type clientCA struct {
 	file string
 	log  logr.Logger
 
+	// failures bounds the log lines: a peer decides how often the file is read.
+	failures rate.Sometimes
+
 	mu   sync.Mutex
 	pem  []byte
 	pool *x509.CertPool
 }
 
 func newClientCA(file string, log logr.Logger) (*clientCA, error) {
-	c := &clientCA{file: file, log: log}
+	c := &clientCA{file: file, log: log, failures: rate.Sometimes{Interval: time.Minute}}
 	return c, c.read()
 }
 
@@ -113,7 +118,9 @@ func (c *clientCA) current() *x509.CertPool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if err := c.read(); err != nil {
-		c.log.Error(err, "Cannot reload the client CA; the previous one stays in use")
+		c.failures.Do(func() {
+			c.log.Info("Cannot reload the client CA; the previous one stays in use", "error", err.Error())
+		})
 	}
 	return c.pool
 }

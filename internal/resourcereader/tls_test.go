@@ -1,6 +1,7 @@
 package resourcereader
 
 import (
+	"bytes"
 	"context"
 	"crypto/ecdsa"
 	"crypto/elliptic"
@@ -17,6 +18,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc"
@@ -24,6 +26,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/peer"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -259,4 +262,23 @@ func TestTLSFilesRemovedBetweenNewAndStartAreAnError(t *testing.T) {
 			t.Error("the server listens despite the error")
 		}
 	}
+}
+
+// A peer decides how often the file is read.
+func TestAClientCAThatCannotBeReadIsLoggedOnceInAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var log bytes.Buffer
+		c, err := newClientCA(filepath.Join(t.TempDir(), "absent"), zap.New(zap.WriteTo(&log)))
+		if err == nil {
+			t.Fatal("a file that does not exist is read")
+		}
+		for range 3 {
+			c.current()
+			c.current()
+			time.Sleep(30 * time.Second) //nolint:forbidigo // the clock of the bubble
+		}
+		if n := strings.Count(log.String(), "\n"); n != 2 || strings.Contains(log.String(), "stacktrace") {
+			t.Errorf("%d lines: %s", n, &log)
+		}
+	})
 }
