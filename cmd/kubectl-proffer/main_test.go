@@ -250,6 +250,7 @@ func TestASnapshotIsRehearsedWithoutACluster(t *testing.T) {
 	test.Must(t, os.WriteFile("world.json", []byte(snapshot), 0o600))
 	for name, text := range map[string]string{
 		"unknown.yaml": fmt.Sprintf(policyYAML, "silver") + "  shape: round\n",
+		"amounts.yaml": strings.Replace(fmt.Sprintf(policyYAML, "silver"), "cpu: 2, memory: 4Gi", "cpu: 0.5, memory: 8GB", 1),
 		"cut.json":     snapshot[:len(snapshot)/2],
 	} {
 		test.Must(t, os.WriteFile(name, []byte(text), 0o600))
@@ -263,6 +264,8 @@ func TestASnapshotIsRehearsedWithoutACluster(t *testing.T) {
 		{"--world=world.json --delete=gold-pool", 1, "held at 2.5 by reclaim: its pods request 2.5"},
 		{"--world=world.json --drain=worker-1", 3, `the change does not fit: drain[0]: there is no Node "worker-1"`},
 		{"--world=world.json -f unknown.yaml", 3, `unknown.yaml: ResourcePolicy silver: json: unknown field "shape"`},
+		{"--world=world.json -f amounts.yaml", 3, `amounts.yaml: ResourcePolicy silver: spec.offer.fixed[cpu]: Invalid value: "0.5": an amount with a decimal point is a text: quote it, or write 500m`},
+		{"--world=world.json -f amounts.yaml", 3, `spec.offer.fixed[memory]: Invalid value: "8GB": write an amount as Kubernetes does`},
 		{"--world=cut.json --delete=standard", 3, "--world=cut.json: reading the snapshot: "},
 		{"--world=absent.json --delete=standard", 3, "--world: open absent.json: "},
 	} {
@@ -285,6 +288,7 @@ func TestErrorsOfSimulateHaveAStatusOfTheirOwn(t *testing.T) {
 		Code: 403, Body: operatortest.Status(403, metav1.StatusReasonForbidden, `resourcepolicies.proffer.dev "standard" is forbidden: User "u" cannot delete resource`, nil),
 	})
 	test.Must(t, os.WriteFile(filepath.Join(dir, "old.yaml"), []byte("apiVersion: proffer.dev/v1\nkind: ResourcePolicy\nmetadata: {name: old}\n"), 0o600))
+	test.Must(t, os.WriteFile(filepath.Join(dir, "amounts.yaml"), []byte(strings.Replace(fmt.Sprintf(policyYAML, "silver"), "cpu: 2", "cpu: 0.5", 1)), 0o600))
 	for args, want := range map[string]string{
 		"simulate":                                "there is no change to simulate: write -f FILE, --delete, --drain or --add-nodes",
 		"simulate policy.yaml":                    "unknown command",
@@ -297,6 +301,7 @@ func TestErrorsOfSimulateHaveAStatusOfTheirOwn(t *testing.T) {
 		"simulate --delete=absent":                `--delete=absent: resourcepolicies.proffer.dev "absent" not found`,
 		"simulate --delete=standard":              "the dry run needs the right to write policies, as in ClusterRole proffer-resourcepolicy-editor",
 		"simulate --add-nodes=cpu=8":              `--add-nodes=cpu=8: "cpu" is not a number of nodes`,
+		"simulate -f amounts.yaml":                "amounts.yaml: ResourcePolicy silver: spec.offer.fixed[cpu]: Invalid value: \"0.5\": an amount with a decimal point is a text: quote it, or write 500m\n",
 		"simulate -f policy.yaml --context=other": `context "other" does not exist`,
 	} {
 		t.Run(args, func(t *testing.T) {

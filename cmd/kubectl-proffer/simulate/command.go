@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/internal/policy"
 )
 
 // The values of --world besides files.
@@ -189,6 +190,15 @@ func (o *simulateOptions) change(ctx context.Context) (*rest.Change, error) {
 			return nil, err
 		}
 	}
+	var errs []error
+	for _, m := range manifests {
+		if err := policy.CheckWritten(m.object.Object); err != nil {
+			errs = append(errs, fmt.Errorf("%s: %w", m.name(), err))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
 	for _, m := range manifests {
 		if slices.Contains(o.deleted, m.object.GetName()) {
 			return nil, fmt.Errorf("%s is also to be deleted: leave out --delete=%s or the file", m.name(), m.object.GetName())
@@ -198,11 +208,11 @@ func (o *simulateOptions) change(ctx context.Context) (*rest.Change, error) {
 		return change, o.dryRun(ctx, change, manifests)
 	}
 	for i := range manifests {
-		policy, err := manifests[i].typed()
+		object, err := manifests[i].typed()
 		if err != nil {
 			return nil, err
 		}
-		change.Apply = append(change.Apply, *policy)
+		change.Apply = append(change.Apply, *object)
 	}
 	return change, nil
 }
@@ -225,12 +235,12 @@ func (o *simulateOptions) dryRun(ctx context.Context, change *rest.Change, manif
 	defer output.Slow(o.streams.ErrOut, "The API server is checking the policies")()
 	var errs []error
 	for i := range manifests {
-		policy, err := runner.apply(ctx, &manifests[i])
+		object, err := runner.apply(ctx, &manifests[i])
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
-		change.Apply = append(change.Apply, *policy)
+		change.Apply = append(change.Apply, *object)
 	}
 	for _, name := range o.deleted {
 		errs = append(errs, runner.delete(ctx, name))

@@ -378,6 +378,11 @@ func TestAPastedPolicyIsRehearsed(t *testing.T) {
 		t.Errorf("%d", w.Code)
 	}
 	expect(t, w.Body.String(), "metadata.name is missing", "name: silver")
+	w = ask(New(f), http.MethodPost, "/ui/simulate", url.Values{"policy": {"spec: {offer: {fixed: {cpu: 0.5}}}"}}.Encode())
+	if w.Code != http.StatusBadRequest {
+		t.Errorf("%d", w.Code)
+	}
+	expect(t, w.Body.String(), "an amount with a decimal point is a text: quote it, or write 500m")
 }
 
 func TestTheFormRefusesOtherSites(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/policy"
 )
 
 const (
@@ -88,6 +89,11 @@ func changeOf(text string) ([]byte, error) {
 		var value any
 		if err := node.Decode(&value); err != nil {
 			return nil, err
+		}
+		if object, is := value.(map[string]any); is {
+			if err := policy.CheckWritten(object); err != nil {
+				return nil, err
+			}
 		}
 		if value != nil { // There is nothing between two separators.
 			change.Apply = append(change.Apply, value)
