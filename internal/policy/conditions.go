@@ -42,7 +42,8 @@ func EffectOf(s *table.Snapshot, p table.Policy) Effect {
 // ConditionsOf returns the conditions Ready and InForce, without generations and times. The report is nil
 // for a policy that takes no part, and active for one that is no dry run.
 func ConditionsOf(p table.Policy, report *offer.Report, active *DryRun) []metav1.Condition {
-	return []metav1.Condition{withNameProblems(readyOf(p, report, active), p, report), inForceOf(p, report)}
+	ready := withSlips(withNameProblems(readyOf(p, report, active), p, report), p)
+	return []metav1.Condition{ready, inForceOf(p, report)}
 }
 
 // readyOf returns the condition Ready: in one word whether something is wrong with a policy, and in
