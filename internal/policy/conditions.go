@@ -120,7 +120,7 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 func noNodesMessage(report *offer.Report) string {
 	switch {
 	case report.Known == 0:
-		return "No node is left to offer: this cluster has no nodes of its own."
+		return "No node is left to offer: this cluster has no nodes of its own for spec.offer.nodes.selector."
 	case report.Unusable.Count == 0:
 		return fmt.Sprintf("No node is left to offer: spec.offer.nodes.selector matches %s. "+
 			"Compare it with kubectl get nodes --show-labels.", noneOf(report.Known, "node"))

@@ -35,7 +35,7 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 		{valid, &offer.Report{Outcome: offer.Shadowed, Losses: losses("a", "b", "c", "d", "e", "f", "g")},
 			v1alpha1.ReasonShadowed, []string{"e for oslo, rome; and 2 more policies"}},
 		{ofNodes, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes,
-			[]string{"No node is left to offer: this cluster has no nodes of its own."}},
+			[]string{"No node is left to offer: this cluster has no nodes of its own for spec.offer.nodes.selector."}},
 		{ofNodes, &offer.Report{Outcome: offer.NoNodes, Known: 1}, v1alpha1.ReasonNoNodes,
 			[]string{"No node is left to offer: spec.offer.nodes.selector matches not the only node. Compare it with kubectl get nodes --show-labels."}},
 		{ofNodes, &offer.Report{Outcome: offer.NoNodes, Known: 3}, v1alpha1.ReasonNoNodes,
