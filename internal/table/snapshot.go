@@ -172,6 +172,12 @@ type DecidedSlice struct {
 	// Written returns the amounts of the request as the slice has them, valid or not. It reads the slice on each
 	// call, and is nil for a slice that is not at hand.
 	Written func() map[string]string
+	// Awaits is set for a slice that nobody has accepted, and that is not decided on: it waits for a policy, or for
+	// a gate.
+	Awaits bool
+	// Stands returns whether the answer in the status accepts the slice, and since when, zero if the status does not
+	// say so. It reads the slice on each call, and is nil for a slice that is not at hand.
+	Stands func() (accepted bool, since time.Time)
 	// Problem says what is wrong with the request, empty for one that is valid.
 	Problem string
 	// Answer is the decision, nil for a slice that is not answered.

@@ -108,6 +108,14 @@ func readAnswer(u *unstructured.Unstructured) sliceAnswer {
 	return a
 }
 
+// stands returns whether the answer that stands in a slice accepts it, and since when.
+func (s *slice) stands() (accepting bool, since time.Time) {
+	condition, _ := findCondition(s.object, resourcesCondition)
+	text, _ := condition["lastTransitionTime"].(string)
+	since, _ = time.Parse(time.RFC3339, text)
+	return s.answer.verdict == accepted, since.UTC()
+}
+
 // text reads an absent value as empty, and marks the answer if the value is not a string.
 func (a *sliceAnswer) text(value any) string {
 	text, ok := value.(string)

@@ -32,7 +32,7 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, a.Consumers[i]),
 			Creator: func() string { return liqo.SliceCreator(c.name, a.Consumers[i]) }, Slice: a.unanswered(i),
 			OfOthers: a.OfOthers(i), Unwritable: a.Verdicts[i].Mode == holding.Unwritable, Written: c.written,
-			Problem: strings.Join(c.problems, "; "),
+			Awaits: a.awaits(i), Stands: c.stands, Problem: strings.Join(c.problems, "; "),
 		}
 		if s.Slice.Granted != nil {
 			listed[i] = s.Class
@@ -60,6 +60,18 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 			return
 		}
 	}
+}
+
+// awaits reports whether a slice of a consumer waits: nobody has accepted it, and it is not decided on.
+func (a *decisions) awaits(i int) bool {
+	c, answer := a.Slices[i], &a.Slices[i].Answer
+	if a.Verdicts[i].At >= 0 || a.Verdicts[i].Mode == holding.Unwritable || c.Deleting || c.OfLiqo() {
+		return false
+	}
+	if answer.Accepted || answer.Given && !answer.Own {
+		return false
+	}
+	return a.gates[i] != notReplicated && a.gates[i] != drained
 }
 
 // because explains the decision on a slice, or why there is none.

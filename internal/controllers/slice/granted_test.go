@@ -4,6 +4,9 @@ import (
 	"testing"
 	"time"
 
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
@@ -73,5 +76,43 @@ func TestADryRunServesTheClassToWhichASliceHasMoved(t *testing.T) {
 		if s.Class != "gold" {
 			t.Errorf("the decision is made in the class %s", s.Class)
 		}
+	}
+}
+
+func TestASliceAwaitsAnAnswerThatNobodyHasGiven(t *testing.T) {
+	since := time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+	dated := func(s *authv1beta1.ResourceSlice) {
+		for i := range s.Status.Conditions {
+			s.Status.Conditions[i].LastTransitionTime = metav1.NewTime(since)
+		}
+	}
+	others := sliceAnswer{verdict: accepted, reason: "Other", resources: capacity.Amounts{"cpu": 1000}}
+	ours := sliceAnswer{verdict: denied, reason: "ProfferDenied"}
+	unauthenticated := func(s *authv1beta1.ResourceSlice) { s.Status.Conditions = nil }
+	for name, tc := range map[string]struct {
+		slice  slice
+		awaits bool
+		// since is the time at which the answer that stands was given, and accepted whether it accepts.
+		accepted bool
+		since    time.Time
+	}{
+		"decided on":                        {known(t, "s", "a", 10, asking("1")), false, false, time.Time{}},
+		"not authenticated":                 {known(t, "s", "a", 10, unauthenticated), true, false, time.Time{}},
+		"of a class that nobody serves":     {known(t, "s", "a", 10, class("platinum")), true, false, time.Time{}},
+		"which we have denied before":       {known(t, "s", "a", 10, class("platinum"), answering(ours), dated), true, false, since},
+		"which another controller accepted": {known(t, "s", "a", 10, class("platinum"), answering(others), dated), false, true, since},
+		"which another controller denied":   {known(t, "s", "a", 10, class("platinum"), answering(sliceAnswer{verdict: denied, reason: "Other"})), false, false, time.Time{}},
+		"of Liqo's own class":               {known(t, "s", "a", 10, class("default")), false, false, time.Time{}},
+		"of this cluster":                   {known(t, "s", "a", 10, func(s *authv1beta1.ResourceSlice) { s.Labels = nil }), false, false, time.Time{}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := aLeader(t, tc.slice)
+			for d := range w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) }).All {
+				accepted, at := d.Stands()
+				if d.Awaits != tc.awaits || accepted != tc.accepted || !at.Equal(tc.since) {
+					t.Errorf("it awaits %v, and stands as accepted %v since %v: %s", d.Awaits, accepted, at, d.Because())
+				}
+			}
+		})
 	}
 }
