@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -68,6 +69,8 @@ type Tenure struct {
 	renewed atomic.Pointer[time.Time]
 	// duration is the time for which a renewal is good, 0 for ever.
 	duration time.Duration
+	// seen is the last time at which a renewal was seen, of any replica, nil without an election.
+	seen atomic.Pointer[time.Time]
 }
 
 // Holds reports whether this process may write.
@@ -77,6 +80,15 @@ func (t *Tenure) Holds() bool {
 	}
 	renewed := t.renewed.Load()
 	return renewed != nil && time.Since(*renewed) < t.duration
+}
+
+// LeaderSeen returns the last time at which this process saw that some replica leads, or began to look for one. It
+// is zero without an election.
+func (t *Tenure) LeaderSeen() time.Time {
+	if seen := t.seen.Load(); seen != nil {
+		return *seen
+	}
+	return time.Time{}
 }
 
 // NewLeader returns a Leader, which the caller adds to the manager. The lease is the name of the
@@ -91,6 +103,7 @@ func NewLeader(
 	}
 	l.times = election.withDefaults()
 	tenure.duration = l.times.RenewDeadline
+	tenure.seen.Store(new(time.Now()))
 	var err error
 	if l.times.Namespace, err = LeaseNamespace(election); err != nil {
 		return nil, err
@@ -249,6 +262,8 @@ type heldLease struct {
 	tenure *Tenure
 	held   bool
 	lost   func()
+	// last is the Lease as it was last read.
+	last []byte
 }
 
 // Create implements resourcelock.Interface.
@@ -267,6 +282,7 @@ func (l *heldLease) renew(write func() error) error {
 	if err == nil {
 		l.held = true
 		l.tenure.renewed.Store(&sent)
+		l.tenure.seen.Store(&sent)
 	}
 	return err
 }
@@ -276,6 +292,10 @@ func (l *heldLease) Get(ctx context.Context) (*resourcelock.LeaderElectionRecord
 	record, raw, err := l.Interface.Get(ctx)
 	if err == nil && l.held && record.HolderIdentity != l.Identity() {
 		l.lost()
+	}
+	if err == nil && record.HolderIdentity != "" && !bytes.Equal(raw, l.last) {
+		l.last = raw
+		l.tenure.seen.Store(new(time.Now()))
 	}
 	return record, raw, err
 }

@@ -2,6 +2,7 @@ package kube
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -10,12 +11,14 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
@@ -264,4 +267,52 @@ func TestLeaseDurationsHaveDefaultsAndMustFitTogether(t *testing.T) {
 	if err := l.Start(t.Context()); !strings.Contains(fmt.Sprint(err), conflict) {
 		t.Errorf("Start returned %v, want %q", err, conflict)
 	}
+}
+
+// otherLease is a Lease that others hold.
+type otherLease struct {
+	resourcelock.Interface
+	record resourcelock.LeaderElectionRecord
+	err    error
+}
+
+func (l *otherLease) Get(context.Context) (*resourcelock.LeaderElectionRecord, []byte, error) {
+	raw, err := json.Marshal(l.record)
+	return &l.record, raw, errors.Join(err, l.err)
+}
+
+func (l *otherLease) Update(context.Context, resourcelock.LeaderElectionRecord) error { return l.err }
+
+func TestALeaderIsSeenWhenItRenewsTheLease(t *testing.T) {
+	if seen := (&Tenure{}).LeaderSeen(); !seen.IsZero() {
+		t.Errorf("without an election, %v", seen)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		lease := &otherLease{}
+		held := &heldLease{Interface: lease, tenure: &Tenure{}}
+		for _, step := range []struct {
+			name   string
+			change func()
+			seen   bool
+		}{
+			{"nobody holds it", func() {}, false},
+			{"another replica takes it", func() { lease.record.HolderIdentity = "other" }, true},
+			{"it is as it was", func() {}, false},
+			{"it is renewed", func() { lease.record.RenewTime = metav1.Now() }, true},
+			{"the API server is away", func() { lease.err, lease.record.RenewTime = errors.New("away"), metav1.Now() }, false},
+			{"it is released", func() { lease.err, lease.record.HolderIdentity = nil, "" }, false},
+		} {
+			time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble
+			step.change()
+			_, _, _ = held.Get(t.Context())
+			if seen := held.tenure.LeaderSeen(); seen.Equal(time.Now()) != step.seen {
+				t.Errorf("%s: a leader was seen at %v, now it is %v", step.name, seen, time.Now())
+			}
+		}
+		time.Sleep(time.Minute) //nolint:forbidigo // the clock of the bubble
+		test.Must(t, held.Update(t.Context(), resourcelock.LeaderElectionRecord{}))
+		if seen := held.tenure.LeaderSeen(); !seen.Equal(time.Now()) {
+			t.Errorf("its own renewal is not seen: %v", seen)
+		}
+	})
 }

@@ -86,6 +86,14 @@ func (m *metrics) lagAt(now time.Time) time.Duration {
 	return 0
 }
 
+// Completed returns the time at which the books were last complete, zero for a replica that does not keep them.
+func (b *Books) Completed() time.Time {
+	if completed := b.metrics.completed.Load(); completed != nil {
+		return *completed
+	}
+	return time.Time{}
+}
+
 // Metrics returns the metrics of the books.
 func (b *Books) Metrics() []prometheus.Collector {
 	m := b.metrics
