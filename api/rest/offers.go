@@ -3,6 +3,7 @@
 //
 //	GET  /offers             Offers: every known consumer, and the default offer
 //	GET  /offers/{clusterID} Consumer: one consumer, in detail
+//	GET  /overview           Overview: what needs somebody
 //	GET  /snapshot           World: everything that was evaluated
 //	POST /simulate           Change in, Simulation out; nothing is written
 //

@@ -110,6 +110,7 @@ func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
 		{"offers", "GET", "/ui/consumers/a%2Fb", 200, "GET /ui/consumers/a%2Fb "},
 		{"offers", "GET", "/ui/simulate", 200, "GET /ui/simulate "},
 		{"list", "GET", "/ui/policies", 200, "GET /ui/policies "},
+		{"list", "GET", "/overview", 200, "GET /overview "},
 		{"rome", "GET", "/ui/consumers/rome", 200, "GET /ui/consumers/rome "},
 		{"metrics", "GET", "/metrics", 200, "GET /metrics "},
 		{"catalog", "GET", "/ui/catalog/rome", 200, "GET /ui/catalog/rome "},
@@ -123,6 +124,8 @@ func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
 		{"rome", "GET", "/ui/consumers/oslo", 403, "<h1>Forbidden</h1>"},
 		{"rome", "GET", "/ui/consumers/rome/../oslo", 403, "<h1>Forbidden</h1>"},
 		{"rome", "GET", "/ui/", 403, "<code>GET</code> the path <code>/offers</code>"},
+		{"rome", "GET", "/overview", 403, "Authorization denied"},
+		{"pages", "GET", "/overview", 403, "Authorization denied"},
 		// Kubernetes lets all of these get what is below /api.
 		{"api", "GET", "/ui/catalog/rome", 403, "<code>GET</code> the path <code>/catalog/rome</code>"},
 		{"offers", "GET", "/ui/catalog/rome", 403, "<code>GET</code> the path <code>/catalog/rome</code>"},

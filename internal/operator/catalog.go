@@ -80,8 +80,12 @@ func onlyAPI(next http.Handler) http.Handler {
 
 // rightOf returns the nonResourceURL whose right a request for this path needs. Kubernetes lets every
 // authenticated account get all paths below /api (ClusterRole system:discovery), so
-// /api/catalog needs the right to /catalog. The description of the API has no secrets.
+// /api/catalog needs the right to /catalog. The description of the API has no secrets. Whoever may read
+// the offers may read the overview.
 func rightOf(path string) string {
+	if path == api.OverviewPath {
+		return api.OffersPath
+	}
 	if path == api.OpenAPIPath || !strings.HasPrefix(path, api.APIPath) {
 		return path
 	}

@@ -208,6 +208,7 @@ func (h *house) ofPlugins() (r room, err error) {
 		})
 		r.leading, r.collectors = append(r.leading, books), append(r.collectors, books.Metrics()...)
 		r.published = append(r.published, onSnapshot(books.Wake))
+		h.vitals.books = books
 	}
 	if h.chain != nil {
 		r.collectors = append(r.collectors, h.chain)

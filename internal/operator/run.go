@@ -125,6 +125,7 @@ func Run(ctx context.Context, config *rest.Config, o Options) error {
 		}
 		p := parts{
 			Options: o, ledger: capacity.NewLedger(), table: offers, debouncer: debouncer, metrics: metrics.Registry,
+			vitals: &vitals{watches: watches},
 		}
 		probes := map[string]healthz.Checker{
 			"offers": readiness(serving, offers), "watches": watches.Check,
@@ -161,7 +162,7 @@ func assemble(
 	if err := p.buildPlugins(mgr); err != nil {
 		return err
 	}
-	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version)
+	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version).WithProcess(p.vitals.process)
 	if p.OrchestrateAs != "" {
 		toggling, err := newToggling(mgr.GetConfig(), clusters, &p.Options, ctrl.Log.WithName("toggle"))
 		if err != nil {

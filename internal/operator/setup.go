@@ -93,6 +93,8 @@ type parts struct {
 	removeAfter time.Duration
 	// replaceGrace is shorter in most tests. 0 stands for offer.ReplaceGrace.
 	replaceGrace time.Duration
+	// vitals may be nil.
+	vitals *vitals
 	// metrics may be nil.
 	metrics prometheus.Registerer
 	// chain is nil without filters in Go.
@@ -139,6 +141,8 @@ func newHouse(mgr ctrl.Manager, p parts) (*house, error) {
 		recorder: mgr.GetEventRecorder(eventSource), restores: restore.New(), tenure: &kube.Tenure{},
 		policies: policy.NewCache(p.chain), clusters: consumers.NewCache(),
 	}
+	h.vitals = cmp.Or(p.vitals, &vitals{})
+	h.vitals.namespace, h.vitals.tenure = h.namespace, h.tenure
 	liqo, err := slice.NewClients(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for Liqo's objects: %w", err)

@@ -90,6 +90,9 @@ type pageView struct {
 // Evaluated implements page.View.
 func (v *pageView) Evaluated() rest.Evaluated { return evaluated(v.snapshot) }
 
+// Overview implements page.View.
+func (v *pageView) Overview() rest.Overview { return v.server.overviewOf(v.snapshot) }
+
 // Policies implements page.View.
 func (v *pageView) Policies() []rest.Policy { return v.server.policiesOf(v.snapshot) }
 

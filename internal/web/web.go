@@ -29,6 +29,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/overview"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/visible"
@@ -38,7 +39,7 @@ import (
 const (
 	// writeTimeout bounds the writing of an answer to a slow reader.
 	writeTimeout = time.Minute
-	// maxReaders bounds the answers to GET /offers and GET /offers/{clusterID} that are made or being
+	// maxReaders bounds the answers to GET /offers, GET /offers/{clusterID} and GET /overview that are made or being
 	// read at a time: each may take some megabytes.
 	maxReaders = 8
 	// oneAtATime is why a request for a snapshot or a simulation is refused.
@@ -68,6 +69,9 @@ type Server struct {
 	looking sync.Mutex
 	// listed are the policies of a revision: see policiesOf.
 	listed listedPolicies
+	// process returns the state of this process, and shown has what needs somebody: see overviewOf.
+	process func() overview.Process
+	shown   shownOverview
 	// clusters reads the clusters, and listedClusters has the answers that were made of them.
 	clusters       Clusters
 	listedClusters listedClusters
@@ -89,7 +93,8 @@ type Server struct {
 func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.Chain, version string) *Server {
 	return &Server{
 		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: rest.SimulateTimeout,
-		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
+		process: func() overview.Process { return overview.Process{Now: time.Now()} },
+		busy:    make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
 		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
 		readingProviders: make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),
 		description: representText(openAPI),
@@ -116,6 +121,7 @@ func (s *Server) Handlers() map[string]http.Handler {
 	mux := http.NewServeMux()
 	s.handle(mux, http.MethodGet, rest.OffersPath, s.offers)
 	s.handle(mux, http.MethodGet, consumer, s.consumer)
+	s.handle(mux, http.MethodGet, rest.OverviewPath, s.overview)
 	s.handle(mux, http.MethodGet, rest.SnapshotPath, s.snapshot)
 	s.handle(mux, http.MethodPost, rest.SimulatePath, s.simulate)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -124,8 +130,9 @@ func (s *Server) Handlers() map[string]http.Handler {
 	})
 	return map[string]http.Handler{
 		rest.OffersPath: mux, rest.OffersPath + "/": mux, rest.SnapshotPath: mux, rest.SimulatePath: mux,
-		rest.APIPath: Problems(s.API()),
-		page.Path:    s.pages(),
+		rest.OverviewPath: mux,
+		rest.APIPath:      Problems(s.API()),
+		page.Path:         s.pages(),
 	}
 }
 

@@ -154,6 +154,11 @@ var table = []rule{
 		place: "internal/catalog", may: append([]string{"api/v1alpha1", "internal/table", "internal/quantity"}, core...),
 		never: world, noClock: true, why: pure,
 	},
+	{
+		place: "internal/overview",
+		may:   append([]string{"api", "internal/table", "internal/kube", "internal/visible"}, core...),
+		never: world, noClock: true, why: pure,
+	},
 	{place: "internal/broker", may: []string{"internal/capacity"}, never: arithmetic, noClock: true, why: pure},
 	{
 		place: "internal/table", may: append([]string{"api/v1alpha1"}, core...),
@@ -215,7 +220,7 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "internal/policy", "internal/source/consumers", "internal/toggle",
+			"api", "internal/policy", "internal/source/consumers", "internal/toggle", "internal/overview",
 			"internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer", "internal/plugins/filters", "internal/visible",
 		},

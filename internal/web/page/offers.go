@@ -44,8 +44,8 @@ type level struct {
 // used.
 type bar struct{ Capacity, Committed, Used float64 }
 
-// classesPage shows the pools of each class.
-func classesPage(view View, _ *http.Request) (document, error) {
+// overviewPage shows what needs somebody, which each document has, and the pools of each class.
+func overviewPage(view View, _ *http.Request) (document, error) {
 	used, classes := view.Used(), map[string]*classOf{}
 	for _, p := range view.Policies() {
 		if p.Source == "" {
@@ -62,7 +62,7 @@ func classesPage(view View, _ *http.Request) (document, error) {
 	for _, name := range slices.Sorted(maps.Keys(classes)) {
 		all = append(all, classes[name])
 	}
-	return document{Title: "Classes", Section: "classes", Body: "classes", Data: all}, nil
+	return document{Title: "Overview", Section: "overview", Body: "overview", Data: all}, nil
 }
 
 func levelsOf(p rest.Policy, used rest.Amounts) []level {

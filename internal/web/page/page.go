@@ -10,6 +10,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"fmt"
 	"io"
 	"iter"
@@ -21,6 +22,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/overview"
 	"proffer.dev/proffer/internal/visible"
 )
 
@@ -37,6 +39,8 @@ const (
 // View is one evaluation. All of its values are of one revision.
 type View interface {
 	Evaluated() rest.Evaluated
+	// Overview is what needs somebody, as in GET /overview. Its right is that to rest.OffersPath.
+	Overview() rest.Overview
 	// Policies are all ResourcePolicies, by name. The caller must not change them.
 	Policies() []rest.Policy
 	// Used returns the requests of the consumers' pods, by the policy that decides. The caller must not
@@ -80,7 +84,7 @@ func New(operator Operator) *Handler {
 		operator: operator, toggler: operator.Toggler(), mux: http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(), process: rand.Text(),
 	}
-	h.mux.HandleFunc("GET "+Path+"{$}", h.live(classesPage, 0))
+	h.mux.HandleFunc("GET "+Path+"{$}", h.live(overviewPage, 0))
 	h.mux.HandleFunc("GET "+consumersPath, h.live(consumersPage, 0))
 	h.mux.HandleFunc("GET "+consumersPath+"/{clusterID}", h.live(consumerPage, 0))
 	h.mux.HandleFunc("GET "+catalogPath+"/{clusterID}", h.live(catalogPage, timesFor))
@@ -155,14 +159,20 @@ type document struct {
 	Read time.Time
 	// Poll is the address of a newer page, empty for a page that does not change.
 	Poll string
+	// Polled is set for an answer to a poll.
+	Polled bool
+	// Overview is what needs somebody, nil for a page whose caller may not be allowed to read it. Quiet is for how long
+	// nothing has changed, empty if that is not said.
+	Overview *rest.Overview
+	Quiet    string
 	// Changed is false for an answer to a poll that found the same content.
 	Changed bool
 	Data    any
 }
 
 // live serves a page that follows the evaluations. A poll of htmx gets the line that says when the
-// page was read and, if the evaluation is another one or the content is older than sameFor, the content.
-// A sameFor of 0 is forever.
+// page was read and, if the evaluation or the overview is another one or the content is older than sameFor, the
+// content. A sameFor of 0 is forever.
 func (h *Handler) live(build func(View, *http.Request) (document, error), sameFor time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		view := h.operator.View()
@@ -173,6 +183,10 @@ func (h *Handler) live(build func(View, *http.Request) (document, error), sameFo
 		}
 		of, query := view.Evaluated(), r.URL.Query()
 		tag := fmt.Sprintf("%s-%d", h.process, of.Revision)
+		all := overviewFor(view, r)
+		if all != nil {
+			tag += "-" + findingsTag(all)
+		}
 		if sameFor > 0 {
 			tag += fmt.Sprintf("-%d", time.Now().Truncate(sameFor).Unix())
 		}
@@ -187,12 +201,30 @@ func (h *Handler) live(build func(View, *http.Request) (document, error), sameFo
 		}
 		query.Set("since", tag)
 		d.Of, d.Read, d.Poll, d.Broker = &of, time.Now(), "?"+query.Encode(), h.toggler != nil
+		if d.Polled, d.Overview = polled, all; all != nil {
+			d.Quiet = overview.Quiet(all)
+		}
 		name := "layout"
 		if polled {
 			name = "poll"
 		}
 		write(w, r, http.StatusOK, name, d)
 	}
+}
+
+// overviewFor returns what needs somebody, nil for a request whose right is not that of the overview.
+func overviewFor(view View, r *http.Request) *rest.Overview {
+	if Shows(r) != rest.OffersPath {
+		return nil
+	}
+	all := view.Overview()
+	return &all
+}
+
+// findingsTag is the same for the same findings.
+func findingsTag(all *rest.Overview) string {
+	text, _ := json.Marshal(all.Findings) // They are texts and times.
+	return sumOf(text)[:16]
 }
 
 // write answers with a template.

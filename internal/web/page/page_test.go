@@ -38,6 +38,10 @@ type fake struct {
 	refused    *apierrors.StatusError
 	// broker is nil for an operator without Orchestrations.
 	broker *fakeBroker
+	// findings need somebody, at a time after the evaluation.
+	findings []rest.Finding
+	after    time.Duration
+	unknown  []string
 }
 
 func (f *fake) Toggler() Toggler {
@@ -58,6 +62,17 @@ func (f *fake) Evaluated() rest.Evaluated {
 	return rest.Evaluated{Revision: f.revision, Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 }
 func (f *fake) Policies() []rest.Policy { return f.policies }
+func (f *fake) Overview() rest.Overview {
+	o := rest.Overview{Evaluated: f.Evaluated(), Now: f.Evaluated().Time.Add(f.after), Findings: f.findings, Unknown: f.unknown}
+	for _, f := range f.findings {
+		if f.Status == rest.StatusWrong {
+			o.Wrong++
+		} else {
+			o.Warnings++
+		}
+	}
+	return o
+}
 func (f *fake) Used() map[string]rest.Amounts {
 	return map[string]rest.Amounts{"gold-pool": {"cpu": resource.MustParse("3")}}
 }

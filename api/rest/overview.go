@@ -1,0 +1,50 @@
+package rest
+
+import "time"
+
+// OverviewPath is the path of the overview. Whoever may read OffersPath may read it.
+const OverviewPath = "/overview"
+
+// The statuses of an Overview and of its findings, in the words of kubectl proffer check.
+const (
+	// StatusOK: nothing needs anybody.
+	StatusOK = "ok"
+	// StatusWarning: it works, but perhaps not as the admin expects.
+	StatusWarning = "warning"
+	// StatusWrong: something does not work.
+	StatusWrong = "wrong"
+)
+
+// Overview is the answer to GET /overview: what needs somebody.
+type Overview struct {
+	Evaluated
+	// Now is the time of the answer, by the clock of the operator.
+	Now time.Time `json:"now"`
+	// Status is that of the worst finding, StatusOK without one.
+	Status string `json:"status"`
+	// Wrong and Warnings count what is of these statuses, also what Findings does not list one by one.
+	Wrong    int `json:"wrong"`
+	Warnings int `json:"warnings"`
+	// Findings lists the worst first. Of one kind and status there are at most ten, and one that counts the
+	// others.
+	Findings []Finding `json:"findings"`
+	// Unknown says what the replica that answers does not know, absent for nothing.
+	Unknown []string `json:"unknown,omitempty"`
+}
+
+// Finding is something that needs somebody.
+type Finding struct {
+	// Kind is what the finding is about, in one word: see docs/kubectl-proffer.md.
+	Kind string `json:"kind"`
+	// Status is StatusWarning or StatusWrong.
+	Status string `json:"status"`
+	// Message is one sentence.
+	Message string `json:"message"`
+	// Since is the time since when it is so, absent if that is not known. For a ResourceSlice that waits, it is the
+	// time of its creation; for one that is capped, the time since when it has been accepted.
+	Since *time.Time `json:"since,omitempty"`
+	// Page is the page of the dashboard about it, relative to /ui/, absent for none.
+	Page string `json:"page,omitempty"`
+	// Do is the command to type.
+	Do string `json:"do"`
+}

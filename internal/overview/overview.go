@@ -1,0 +1,135 @@
+package overview
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/table"
+)
+
+// MaxRows bounds the findings of one kind and status that are listed one by one.
+const MaxRows = 10
+
+// The kinds of findings. leader, news, policies and grants are checks of kubectl proffer check too.
+const (
+	// leader: no replica leads.
+	leader = "leader"
+	// news: a watch of the API server is silent.
+	news = "news"
+	// policies: a ResourcePolicy is not Ready, or there is none.
+	policies = "policies"
+	// unwritable: no answer can be written to a ResourceSlice.
+	unwritable = "unwritable"
+	// pools: nothing is left of a resource.
+	pools = "pools"
+	// denied, waiting, capped: a ResourceSlice is granted nothing, has no answer, or is granted less than it
+	// asks for.
+	denied  = "denied"
+	waiting = "waiting"
+	capped  = "capped"
+	// grants: pods request more than their ResourceSlice was granted.
+	grants = "grants"
+	// books: the accounting database lacks the latest changes.
+	books = "books"
+)
+
+// Kinds lists all kinds, in the order of the findings of one status.
+var Kinds = []string{leader, news, policies, unwritable, pools, denied, waiting, capped, grants, books}
+
+// statuses are in the order of the findings.
+var statuses = []string{rest.StatusWrong, rest.StatusWarning}
+
+// Evaluation lists what one evaluation shows. It never changes.
+type Evaluation struct {
+	of rest.Evaluated
+	list
+}
+
+// Of lists what a snapshot shows. The policies are all of the snapshot, with their conditions.
+func Of(s *table.Snapshot, all []rest.Policy) *Evaluation {
+	e := &Evaluation{of: rest.Evaluated{Revision: s.Revision, Time: s.Time}}
+	e.addPolicies(all)
+	e.addPools(all)
+	e.addSlices(s)
+	e.addExcesses(s.Excesses())
+	return e
+}
+
+// With returns the overview that a process answers with.
+func (e *Evaluation) With(p Process) rest.Overview {
+	all := list{findings: slices.Clone(e.findings), wrong: e.wrong, warnings: e.warnings}
+	all.addProcess(p)
+	slices.SortStableFunc(all.findings, func(a, b rest.Finding) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(statuses, a.Status), slices.Index(statuses, b.Status)),
+			cmp.Compare(slices.Index(Kinds, a.Kind), slices.Index(Kinds, b.Kind)),
+		)
+	})
+	o := rest.Overview{
+		Evaluated: e.of, Now: p.Now, Status: rest.StatusOK, Wrong: all.wrong, Warnings: all.warnings,
+		Findings: all.findings, Unknown: p.unknown(),
+	}
+	if len(o.Findings) > 0 {
+		o.Status = o.Findings[0].Status
+	} else {
+		o.Findings = []rest.Finding{} // In JSON it is a list.
+	}
+	return o
+}
+
+// list holds findings, and how many things they stand for.
+type list struct {
+	findings        []rest.Finding
+	wrong, warnings int
+}
+
+// add appends the first MaxRows findings, which are of one kind and status. If the count is higher, one more
+// finding counts the others, and names the page and the command that list them.
+func (l *list) add(count int, first []rest.Finding, page, do string) {
+	if count == 0 {
+		return
+	}
+	first = first[:min(len(first), MaxRows)]
+	l.findings = append(l.findings, first...)
+	if more := count - len(first); more > 0 {
+		l.findings = append(l.findings, rest.Finding{
+			Kind: first[0].Kind, Status: first[0].Status, Page: page, Do: do,
+			Message: fmt.Sprintf("And %d more.", more),
+		})
+	}
+	if first[0].Status == rest.StatusWrong {
+		l.wrong += count
+	} else {
+		l.warnings += count
+	}
+}
+
+// quietAfter is the time after an evaluation from which on it is said that nothing has changed.
+const quietAfter = time.Minute
+
+// Quiet says for how long nothing has changed since the evaluation of an overview, as in "20 minutes". It
+// is empty within the first minute, and while a watch is silent: then nobody knows.
+func Quiet(o *rest.Overview) string {
+	isNews := func(f rest.Finding) bool { return f.Kind == news }
+	age := o.Now.Sub(o.Time)
+	if age < quietAfter || slices.ContainsFunc(o.Findings, isNews) {
+		return ""
+	}
+	for _, unit := range []struct {
+		name string
+		of   time.Duration
+		from int
+	}{{"day", 24 * time.Hour, 2}, {"hour", time.Hour, 2}, {"minute", time.Minute, 1}} {
+		switch n := int(age / unit.of); {
+		case n < unit.from:
+		case n == 1:
+			return "1 " + unit.name
+		default:
+			return fmt.Sprintf("%d %ss", n, unit.name)
+		}
+	}
+	return ""
+}
