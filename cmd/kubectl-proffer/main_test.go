@@ -121,6 +121,8 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 					want = 2 // The operator of the test answers every change with evictions.
 				case cmd.Name() == "check":
 					want = 2 // Nothing is installed in the API server of the test.
+				case cmd.Name() == "status":
+					want = 2 // A policy of the test is invalid.
 				}
 				if status != want && !follows {
 					t.Errorf("exit status %d (%v)\n%s%s", status, err, &stdout, &stderr)
@@ -131,7 +133,7 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 			})
 		}
 	}
-	if n < 28 {
+	if n < 30 {
 		t.Errorf("%d examples", n)
 	}
 }
@@ -170,6 +172,8 @@ func TestCommandsPrintTheOperatorsAnswer(t *testing.T) {
 		args string
 		want []string
 	}{
+		{"status", []string{"Policy silver is not Ready, Invalid: ", "-> kubectl edit resourcepolicy silver", "20 minutes ago"}},
+		{"status -o yaml", []string{"status: wrong", "page: consumers/rome"}},
 		{"offers", []string{"rome", "oslo", "<anyone>", "nvidia.com/gpu", "2500m"}},
 		{"offers rome -o wide", []string{"rome", "gold", "7, 4 committed, 3 remaining; it has 3"}},
 		{"offers rome --class silver", []string{"rome"}},
@@ -321,7 +325,7 @@ func TestErrorsAreOneLineWithTheStatusOfTheirCommand(t *testing.T) {
 		"offers a b": 1, "offers -o xml": 1, "explain": 1, "explain rome/silver": 1, "top pods": 1, "snapshot x": 1, "nonsense": 1,
 		"version x": 1, "migrate": 1, "migrate absent -n liqo": 1, "migrate -f absent.yaml": 1, "offers --context=other": 1,
 		"dashboard x": 1, "dashboard --port=-1": 1, "dashboard --context=other": 1,
-		"simulate x": 3, "check x": 3, "check -o wide": 3, "check --context=other": 3, "catalog x": 3, "catalog --context=other": 3,
+		"status x": 3, "status -o wide": 3, "status --context=other": 3, "simulate x": 3, "check x": 3, "check -o wide": 3, "check --context=other": 3, "catalog x": 3, "catalog --context=other": 3,
 	} {
 		status, stdout, stderr := plugin(t, s, strings.Fields(args)...)
 		if status != want || stdout != "" || !strings.HasPrefix(stderr, "error: ") || strings.Count(stderr, "\n") != 1 {
@@ -342,7 +346,7 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 		"explain":               "error: write one consumer, such as: kubectl proffer explain rome\n",
 		"top pods":              "error: write one of policies, consumers and nodes\n",
 		"explan rome":           "error: unknown command \"explan\" for \"kubectl proffer\": did you mean explain?\n",
-		"s":                     "error: unknown command \"s\" for \"kubectl proffer\": did you mean simulate or snapshot?\n",
+		"s":                     "error: unknown command \"s\" for \"kubectl proffer\": did you mean status or simulate or snapshot?\n",
 	} {
 		if _, _, stderr := plugin(t, s, strings.Fields(args)...); stderr != want {
 			t.Errorf("%s prints %q, want %q", args, stderr, want)
@@ -379,7 +383,7 @@ func TestAConsumerThatIsNotKnownIsReportedFirstAndLast(t *testing.T) {
 func TestAnAPIServerThatDoesNotAnswerIsExplained(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "absent"))
 	const want = "the API server cannot be reached (dial tcp 127.0.0.1:1: connect: connection refused): choose another with --context or --kubeconfig\n"
-	for _, command := range []string{"offers", "explain rome", "top", "snapshot", "simulate --drain=worker-1", "check", "migrate plugin -n liqo", "catalog", "dashboard --no-browser", "version"} {
+	for _, command := range []string{"status", "offers", "explain rome", "top", "snapshot", "simulate --drain=worker-1", "check", "migrate plugin -n liqo", "catalog", "dashboard --no-browser", "version"} {
 		var out bytes.Buffer
 		run(t.Context(), append(strings.Fields(command), "--server=http://127.0.0.1:1"), genericiooptions.IOStreams{In: &bytes.Buffer{}, Out: &out, ErrOut: &out})
 		if _, got, _ := strings.Cut(out.String(), ": "); command != "version" && got != want || !strings.HasSuffix(out.String(), want) {
@@ -472,6 +476,8 @@ func TestCompletionsComeFromTheOperator(t *testing.T) {
 		"simulate --drain ":   {"worker-1", "worker-2", ":4"},
 		"offers rome ":        {":4"},
 		"dashboard ":          {":4"},
+		"status ":             {":4"},
+		"status --output ":    {"json", "yaml", ":4"},
 		"offers --class ":     {"gold", ":4"},
 		"simulate --delete ":  {"gold-pool", "gold-trial", "standard", ":4"},
 		"top ":                {"policies", "consumers", "nodes", ":4"},

@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/pause"
 	"proffer.dev/proffer/cmd/kubectl-proffer/simulate"
 	"proffer.dev/proffer/cmd/kubectl-proffer/snapshot"
+	"proffer.dev/proffer/cmd/kubectl-proffer/status"
 	"proffer.dev/proffer/cmd/kubectl-proffer/top"
 	versioncmd "proffer.dev/proffer/cmd/kubectl-proffer/version"
 )
@@ -51,6 +52,7 @@ for consumers: it asks the providers of the cluster that it runs against.`,
 	config.AddFlags(root.PersistentFlags())
 	flags.AddFlags(root.PersistentFlags())
 	root.AddCommand(
+		status.NewCommand(flags, streams),
 		offers.NewCommand(flags, streams),
 		explain.NewCommand(flags, streams),
 		simulate.NewCommand(flags, streams),

@@ -220,6 +220,8 @@ func (s *Server) operator(w http.ResponseWriter, r *http.Request, path string) {
 	switch {
 	case strings.HasPrefix(path, "/ui/"):
 		servePage(w, r, account, path)
+	case path == rest.OverviewPath:
+		answer(w, http.StatusOK, Overview())
 	case account == reader && !strings.HasPrefix(path, rest.OffersPath):
 		http.Error(w, "Authorization denied for user "+account, http.StatusForbidden)
 	case path == rest.OffersPath:

@@ -197,6 +197,45 @@ func node(name, state, pool, zone string, taints ...string) rest.WorldNode {
 	}
 }
 
+// Overview returns what needs somebody, 20 minutes after the evaluation.
+func Overview() rest.Overview {
+	now := Evaluated.Time.Add(20 * time.Minute)
+	return rest.Overview{
+		Evaluated: Evaluated, Now: now, Status: rest.StatusWrong, Wrong: 1, Warnings: 50,
+		Findings: []rest.Finding{
+			{
+				Kind: "policies", Status: rest.StatusWrong,
+				Page: "policies#policy-silver", Do: "kubectl edit resourcepolicy silver",
+				Message: "Policy silver is not Ready, Invalid: The policy is ignored until this is corrected: " +
+					`spec.class: Invalid value: "default": Liqo itself answers this class; write another name, ` +
+					"or leave class out for the unnamed pool.",
+			},
+			{
+				Kind: "pools", Status: rest.StatusWarning, Page: "#pool-gold-pool", Do: "kubectl proffer top",
+				Message: "Nothing is left of nvidia.com/gpu in the pool of policy gold-pool: " +
+					"whoever asks for more waits, or is denied.",
+			},
+			{
+				Kind: "denied", Status: rest.StatusWarning, Since: new(now.Add(-50 * time.Hour)),
+				Page: "consumers/bern", Do: "kubectl proffer explain bern",
+				Message: "ResourceSlice liqo-tenant-bern/first, class gold: " +
+					"denied: 2 nvidia.com/gpu asked, but policy gold-pool leaves 0 for this cluster.",
+			},
+			{
+				Kind: "denied", Status: rest.StatusWarning, Page: "consumers",
+				Do: "kubectl get resourceslices.authentication.liqo.io -A", Message: "And 47 more.",
+			},
+			{
+				Kind: "capped", Status: rest.StatusWarning, Since: new(now.Add(-130 * time.Minute)),
+				Page: "consumers/rome", Do: "kubectl proffer explain rome",
+				Message: "ResourceSlice liqo-tenant-rome/batch, class gold: " +
+					"granted 3 of 4 cpu: policy gold-pool leaves 3 for this cluster.",
+			},
+		},
+		Unknown: []string{"whether the books are behind: only the replica that leads knows"},
+	}
+}
+
 // Simulation returns what a change would do in every respect.
 func Simulation() rest.Simulation {
 	return rest.Simulation{

@@ -54,6 +54,7 @@ func TestThePages(t *testing.T) {
 		test func(*testing.T, *world)
 	}{
 		{"their values are those of the API", testValues},
+		{"the first page begins with what status prints", testOverview},
 		{"the catalog of a consumer is that of the API", testCatalog},
 		{"an edit shows within 6 seconds", testRefresh},
 		{"they work with scripts off", testWithoutScripts},
@@ -148,6 +149,46 @@ func testValues(t *testing.T, w *world) {
 	}
 }
 
+// testOverview looks at the first page in a window of 390 pixels. The policy nowhere selects nodes that do not exist.
+func testOverview(t *testing.T, w *world) {
+	p := open(t, w, w.dashboard(t, w.admin), screen(390, 844, true))
+	all := w.overview(t)
+	var want [][]string
+	for _, f := range all.Findings {
+		want = append(want, []string{f.Status, f.Kind, f.Message, f.Do, p.base + "/ui/" + f.Page})
+	}
+	if len(want) != 1 || !strings.Contains(all.Findings[0].Message, "Policy nowhere is not Ready, NoNodes: ") {
+		t.Fatalf("status prints %+v", all)
+	}
+	const findings = `[...document.querySelectorAll(".findings li")].map(li => [".badge", ".kind", "a", "code"].map(s => li.querySelector(s).textContent).concat(li.querySelector("a").href))`
+	if got := value[[][]string](p, findings); cmp.Diff(want, got) != "" {
+		t.Errorf("-status +page:\n%s", cmp.Diff(want, got))
+	}
+	if got := value[string](p, "document.querySelector('#badge').innerText.trim()"); got != "1 warning" {
+		t.Errorf("the navigation says %q", got)
+	}
+	if got := value[bool](p, `document.querySelector('.findings').getBoundingClientRect().bottom < document.querySelector('[aria-label="Class gold"]').getBoundingClientRect().top`); !got {
+		t.Error("the classes come first")
+	}
+	if got := value[int](p, "Math.floor(Math.max(document.documentElement.scrollWidth, ...[...document.querySelectorAll('.findings *')].map(e => e.getBoundingClientRect().right)))"); got > 390 {
+		t.Errorf("it is %d pixels wide", got)
+	}
+	p.screenshot("overview-390")
+	p.do(chromedp.Click(".findings a"))
+	p.awaitTrue(`document.querySelector("section:target").getAttribute("aria-label") === "Policy nowhere"`, patience)
+
+	// What is mended goes away without another load.
+	p.visit("")
+	p.evaluate("window.loaded = true")
+	w.kubectl(t, "patch", "rpol", "nowhere", "--type=merge", "-p", `{"spec":{"offer":{"nodes":{"selector":{"matchLabels":{"pool":"gold"}}}}}}`)
+	t.Cleanup(func() { w.kubectl(t, "apply", "-f", "testdata/policies.yaml") })
+	p.awaitTrue(`document.querySelector(".findings") === null && document.querySelector("#badge").innerText === ""`, refreshTime)
+	p.awaitText("Nothing needs you.")
+	if !value[bool](p, "window.loaded === true") {
+		t.Error("the page was loaded again")
+	}
+}
+
 func testRefresh(t *testing.T, w *world) {
 	p := open(t, w, w.dashboard(t, w.admin))
 	capacity := `document.querySelector('[aria-label="Pool of gold-pool"] tbody tr').cells[2].textContent`
@@ -183,7 +224,7 @@ func testWithoutScripts(t *testing.T, w *world) {
 		{`#consumer-rome`, "Consumer rome"},
 		{`nav a[href$="policies"]`, "Policies"},
 		{`nav a[href$="simulate"]`, "Rehearse a policy"},
-		{`nav a[href="./"]`, "Classes"},
+		{`nav a[href="./"]`, "What needs you"},
 	} {
 		p.do(chromedp.Click(chromedp.CSS(step.link)))
 		p.awaitTitle(step.want)

@@ -161,6 +161,19 @@ func (w *world) offers(t *testing.T) (offers rest.Offers) {
 	return offers
 }
 
+// overview returns what kubectl proffer status prints.
+func (w *world) overview(t *testing.T) (all rest.Overview) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), w.plugin, "status", "-o", "json")
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.admin)
+	out, err := cmd.Output()
+	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 2) {
+		t.Fatal(err) // 1 and 2 say that something needs somebody.
+	}
+	test.Must(t, json.Unmarshal(out, &all))
+	return all
+}
+
 // simulate returns what kubectl proffer simulate prints for a file.
 func (w *world) simulate(t *testing.T, file string) string {
 	t.Helper()

@@ -18,6 +18,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/internal/overview"
 	"proffer.dev/proffer/internal/visible"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/dbtest"
@@ -136,7 +137,7 @@ func TestAConsumerMayNameAnyClass(t *testing.T) {
 			t.Errorf("explain shows the class %s as it is", forged)
 		}
 	}
-	for _, name := range []string{"explain", "page", "Events", "requests", "check", "top", "offers"} {
+	for _, name := range []string{"explain", "page", "first page", "status", "Events", "requests", "check", "top", "offers"} {
 		if imitated := regexp.MustCompile(`.*(c\x{440}u|g\x{43e}ld).*`).FindString(texts[name]); imitated != "" {
 			t.Errorf("%s has a name that imitates another: %.300s", name, imitated)
 		}
@@ -144,8 +145,13 @@ func TestAConsumerMayNameAnyClass(t *testing.T) {
 	if n := strings.Count(texts["requests"], "denied: asks for the resource "); n != len(hostileResources) {
 		t.Errorf("%d requests are refused, want %d: %s", n, len(hostileResources), texts["requests"])
 	}
-	if strings.Contains(texts["page"], "<script>alert") {
-		t.Error("the page has a script")
+	for _, name := range []string{"page", "first page"} {
+		if strings.Contains(texts[name], "<script>alert") {
+			t.Errorf("the %s has a script", name)
+		}
+	}
+	if rows := strings.Count(texts["status"], "ResourceSlice default/hostile-"); rows != overview.MaxRows {
+		t.Errorf("status lists %d slices: %s", rows, texts["status"])
 	}
 	for _, m := range regexp.MustCompile(`[{,](class|resource)="(.*?)"[,}]`).FindAllStringSubmatch(texts["metrics"], -1) {
 		if m[1] == "class" && m[2] != "" && m[2] != "gold" || !regexp.MustCompile(`^[a-z0-9./-]{0,63}$`).MatchString(m[2]) {
@@ -276,6 +282,7 @@ func written(t *testing.T, kubeconfig, address string) map[string]string {
 	texts := map[string]string{}
 	for name, command := range map[string]string{
 		"explain": "explain rome", "explain -o json": "explain rome -o json", "explain -o yaml": "explain rome -o yaml",
+		"status": "status", "status -o json": "status -o json", "status -o yaml": "status -o yaml",
 		"offers": "offers", "offers -o json": "offers -o json", "offers -o yaml": "offers -o yaml", "top": "top", "top policies": "top policies",
 		"top nodes": "top nodes", "check": "check", "check -o json": "check -o json", "snapshot": "snapshot", "anonymised": "snapshot --anonymise",
 		"simulate": "simulate --delete=gold-pool", "simulate -o markdown": "simulate --delete=gold-pool -o markdown",
@@ -285,7 +292,8 @@ func written(t *testing.T, kubeconfig, address string) map[string]string {
 		texts[name] = r.stdout + r.stderr
 	}
 	for name, path := range map[string]string{
-		"GET /offers": "/offers", "GET /offers/rome": "/offers/rome", "GET /snapshot": "/snapshot", "page": "/ui/consumers/rome",
+		"GET /overview": "/overview",
+		"GET /offers":   "/offers", "GET /offers/rome": "/offers/rome", "GET /snapshot": "/snapshot", "page": "/ui/consumers/rome",
 		"first page": "/ui/", "page of consumers": "/ui/consumers", "page of policies": "/ui/policies", "metrics": "/metrics",
 		"GET /api/catalog": "/api/catalog", "page of the catalog": "/ui/catalog/rome",
 	} {

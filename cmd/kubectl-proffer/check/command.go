@@ -80,7 +80,7 @@ func run(
 	if err != nil {
 		return err
 	}
-	if status := exitStatus[report.Status]; status != 0 {
+	if status := report.Status.ExitStatus(); status != 0 {
 		return exit.StatusError(status)
 	}
 	return nil

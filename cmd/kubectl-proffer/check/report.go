@@ -24,6 +24,14 @@ const (
 // exitStatus is the exit status of the process for the weightiest finding.
 var exitStatus = map[Status]int{OK: 0, Skipped: 1, Warning: 1, Wrong: 2}
 
+// ExitStatus returns the exit status of a process that reports this. A status that is not known counts as wrong.
+func (s Status) ExitStatus() int {
+	if status, known := exitStatus[s]; known {
+		return status
+	}
+	return exitStatus[Wrong]
+}
+
 // Check is the name of a check.
 type Check string
 

@@ -52,7 +52,7 @@ func TestTheWeightiestFindingDecidesTheExitStatus(t *testing.T) {
 			for _, s := range c.found {
 				findings = append(findings, Finding{Status: s})
 			}
-			if got := exitStatus[newReport(findings).Status]; got != c.want {
+			if got := newReport(findings).Status.ExitStatus(); got != c.want {
 				t.Errorf("exit status %d, want %d", got, c.want)
 			}
 		})

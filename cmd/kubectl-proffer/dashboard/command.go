@@ -41,8 +41,8 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	cmd := &cobra.Command{
 		Use:   "dashboard",
 		Short: "Open the operator's pages in a browser",
-		Long: `Open the operator's pages in a browser: classes, consumers, policies, and a form that rehearses a
-policy. The pages refresh themselves.
+		Long: `Open the operator's pages in a browser: what needs you, classes, consumers, policies, and a form
+that rehearses a policy. The pages refresh themselves.
 
 The command listens on 127.0.0.1 until Ctrl-C, and asks the operator by way of the API server with
 your own rights. The address that it prints works once: the browser that opens it gets a cookie, and

@@ -1,6 +1,6 @@
-// Package exit has the exit statuses of the commands. A command whose status is an answer (simulate,
-// check and catalog) ends with 0, 1 or 2 for the answer and with Failed for an error. Any other
-// command ends with 0, or with 1 for an error, and with Failed if --known refuses a consumer.
+// Package exit has the exit statuses of the commands. A command whose status is an answer (status,
+// simulate, check and catalog) ends with 0, 1 or 2 for the answer and with Failed for an error. Any
+// other command ends with 0, or with 1 for an error, and with Failed if --known refuses a consumer.
 package exit
 
 import (

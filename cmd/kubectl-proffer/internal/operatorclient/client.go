@@ -58,6 +58,12 @@ func (c *Client) Consumer(ctx context.Context, clusterID string) (*rest.Consumer
 	return consumer, c.get(ctx, consumer, rest.OffersPath, clusterID)
 }
 
+// Overview returns what needs somebody.
+func (c *Client) Overview(ctx context.Context) (*rest.Overview, error) {
+	overview := &rest.Overview{}
+	return overview, c.get(ctx, overview, rest.OverviewPath)
+}
+
 // Snapshot returns the JSON of a rest.World as it arrives. The caller must close it.
 func (c *Client) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	return c.do(ctx, http.MethodGet, nil, rest.SnapshotPath)
