@@ -16,6 +16,7 @@ package rest
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -40,6 +41,21 @@ const VersionHeader = "X-Proffer-Version"
 
 // Amounts are quantities by resource.
 type Amounts map[string]resource.Quantity
+
+// Of returns the amount of a resource, nil if it is absent.
+func (a Amounts) Of(name string) *resource.Quantity {
+	q, ok := a[name]
+	if !ok {
+		return nil
+	}
+	return &q
+}
+
+// OrZero is Of for amounts that are left out if they are 0.
+func (a Amounts) OrZero(name string) *resource.Quantity {
+	q := a[name]
+	return &q
+}
 
 // UnmarshalJSON implements json.Unmarshaler. It refuses texts that Kubernetes would take hours to
 // parse, such as 1e-999999999: whoever sent them could stop the reader.
@@ -110,6 +126,19 @@ type Offer struct {
 	// Because explains each amount by the latest evaluation, a line for each resource, in the order of
 	// resource names. If the published amount is older, within the policy's threshold, the line says so.
 	Because []string `json:"because"`
+}
+
+// Narrow keeps what is about one resource, and reports whether the offer lists it.
+func (o *Offer) Narrow(resource string) bool {
+	for _, amounts := range []Amounts{o.Resources, o.Granted, o.Used} {
+		for name := range amounts {
+			if name != resource {
+				delete(amounts, name)
+			}
+		}
+	}
+	o.Because = slices.DeleteFunc(o.Because, func(line string) bool { return !strings.HasPrefix(line, resource+" ") })
+	return len(o.Resources) > 0
 }
 
 // Policy reports the effect of one ResourcePolicy.
@@ -235,13 +264,20 @@ type Pod struct {
 // Reason returns the explanation of one resource without its name and amount, which the operator
 // writes before it. It is empty if no line is about the resource.
 func Reason(because []string, resource string) string {
+	_, why := Explanation(because, resource)
+	return why
+}
+
+// Explanation returns the amount of one resource as the operator writes it, and the explanation after it. Both
+// are empty if no line is about the resource.
+func Explanation(because []string, resource string) (amount, why string) {
 	for _, line := range because {
 		if about, ok := strings.CutPrefix(line, resource+" "); ok {
-			if _, why, ok := strings.Cut(about, ": "); ok {
-				return why
+			if amount, why, ok := strings.Cut(about, ": "); ok {
+				return amount, why
 			}
-			return about
+			return "", about
 		}
 	}
-	return ""
+	return "", ""
 }

@@ -174,7 +174,9 @@ func TestCommandsPrintTheOperatorsAnswer(t *testing.T) {
 	}{
 		{"status", []string{"Policy silver is not Ready, Invalid: ", "-> kubectl edit resourcepolicy silver", "20 minutes ago"}},
 		{"status -o yaml", []string{"status: wrong", "page: consumers/rome"}},
-		{"offers", []string{"rome", "oslo", "<anyone>", "nvidia.com/gpu", "2500m"}},
+		{"offers", []string{"rome", "oslo", "<anyone>", "nvidia.com/gpu 2", "cpu 2.5, memory 12Gi, pods 15"}},
+		{"offers --by-resource --sort used", []string{"nvidia.com/gpu   2", "2.5"}},
+		{"offers --resource nvidia.com/gpu", []string{"oslo       gold    gold-pool   nvidia.com/gpu 2   0         0"}},
 		{"offers rome -o wide", []string{"rome", "gold", "7, 4 committed, 3 remaining; it has 3"}},
 		{"offers rome --class silver", []string{"rome"}},
 		{"offers -o yaml", []string{"revision: 42", "clusterID: rome"}},
@@ -183,11 +185,17 @@ func TestCommandsPrintTheOperatorsAnswer(t *testing.T) {
 		{"explain turin", []string{"no: it gets the default offer"}},
 		{"top", []string{"gold-pool", "142%"}},
 		{"top consumers", []string{"rome", "bern", "WAITING"}},
+		{"top -o wide", []string{"gold-pool", "3.5"}},
+		{"top policies -o json", []string{`"used": "3500m"`}},
+		{"top consumers -o yaml", []string{"usedPercent: 41"}},
+		{"top nodes -o json", []string{`"total": [`}},
+		{"explain rome -o wide", []string{"cpu=4.0,memory=16384Mi"}},
+		{"simulate --drain worker-1 -o wide", []string{"held at 2.5 by reclaim"}},
 		{"top nodes", []string{"worker-3", "Cordoned", "gold-pool"}},
 		{"snapshot", []string{`"clusterID":"rome"`}},
 		{"snapshot --anonymise", []string{`"clusterID":"consumer-1"`}},
-		{"simulate --drain worker-1", []string{"held at 2500m by reclaim", "liqo-tenant-rome/batch"}},
-		{"simulate --drain worker-1 -o markdown", []string{"**Pods would be evicted.**"}},
+		{"simulate --drain worker-1", []string{"held at 2.5 by reclaim", "liqo-tenant-rome/batch"}},
+		{"simulate --drain worker-1 -o markdown", []string{"**Pods of `oslo` would be evicted; "}},
 		{"version", []string{"Plugin:    unknown\n", "Operator:  " + operatortest.Version + "\n"}},
 		{"migrate liqo-fixed-resources-plugin -n liqo", []string{"kind: ResourcePolicy"}},
 		{"migrate liqo-node-labels-resources-plugin -n liqo --write " + filepath.Join(t.TempDir(), "policy.yaml"), []string{"PROFFER", "<anyone>"}},
@@ -297,7 +305,7 @@ func TestErrorsOfSimulateHaveAStatusOfTheirOwn(t *testing.T) {
 		"simulate":                                "there is no change to simulate: write -f FILE, --delete, --drain or --add-nodes",
 		"simulate policy.yaml":                    "unknown command",
 		"simulate --dry-run":                      "unknown flag",
-		"simulate --drain=n -o wide":              `there is no output format "wide": write -o table|json|yaml|markdown`,
+		"simulate --drain=n -o xml":               `there is no output format "xml": write -o table|wide|json|yaml|markdown`,
 		"simulate -f absent.yaml":                 `"absent.yaml" does not exist`,
 		"simulate -f policies/ns.yaml":            "the files have no ResourcePolicy",
 		"simulate -f old.yaml":                    "old.yaml: ResourcePolicy old has apiVersion proffer.dev/v1: write proffer.dev/v1alpha1",
@@ -337,16 +345,18 @@ func TestErrorsAreOneLineWithTheStatusOfTheirCommand(t *testing.T) {
 func TestAWrongArgumentIsExplained(t *testing.T) {
 	s := operatortest.Start(t)
 	for args, want := range map[string]string{
-		"offers rome oslo":      "error: write at most one consumer, such as: kubectl proffer offers rome\n",
-		"offers --pool gold":    "error: unknown flag: --pool: see kubectl proffer offers --help\n",
-		"offers --class none":   "No offers: no ResourcePolicy offers anything in class none.\n",
-		"offers nobody":         "nobody is not a known consumer: it gets the default offer.\nnobody is not a known consumer: it gets the default offer.\n",
-		"offers --known":        "error: --known is about one consumer: write its ID, such as: kubectl proffer offers rome --known\n",
-		"offers nobody -o yaml": "",
-		"explain":               "error: write one consumer, such as: kubectl proffer explain rome\n",
-		"top pods":              "error: write one of policies, consumers and nodes\n",
-		"explan rome":           "error: unknown command \"explan\" for \"kubectl proffer\": did you mean explain?\n",
-		"s":                     "error: unknown command \"s\" for \"kubectl proffer\": did you mean status or simulate or snapshot?\n",
+		"offers rome oslo":       "error: write at most one consumer, such as: kubectl proffer offers rome\n",
+		"offers --pool gold":     "error: unknown flag: --pool: see kubectl proffer offers --help\n",
+		"offers --class none":    "No offers: no ResourcePolicy offers anything in class none.\n",
+		"offers --resource fpga": "No offers: no ResourcePolicy offers fpga.\n",
+		"offers --sort size":     `error: there is no order "size": write --sort=consumer|class|policy|offered|granted|used` + "\n",
+		"offers nobody":          "nobody is not a known consumer: it gets the default offer.\nnobody is not a known consumer: it gets the default offer.\n",
+		"offers nobody -o yaml":  "",
+		"explain":                "error: write one consumer, such as: kubectl proffer explain rome\n",
+		"top pods":               "error: write one of policies, consumers and nodes\n",
+		"offers --known":         "error: --known is about one consumer: write its ID, such as: kubectl proffer offers rome --known\n",
+		"explan rome":            "error: unknown command \"explan\" for \"kubectl proffer\": did you mean explain?\n",
+		"s":                      "error: unknown command \"s\" for \"kubectl proffer\": did you mean status or simulate or snapshot?\n",
 	} {
 		if _, _, stderr := plugin(t, s, strings.Fields(args)...); stderr != want {
 			t.Errorf("%s prints %q, want %q", args, stderr, want)
@@ -437,7 +447,7 @@ func TestAWatchShowsChangesOnly(t *testing.T) {
 	rome.Offers[1].Resources["cpu"] = operatortest.Amounts("cpu", "8")["cpu"]
 	s.Refuse(operatortest.OperatorPath("GET", rest.OffersPath+"/rome"), operatortest.Refusal{Code: 200, Body: rome})
 	at, got := <-lines, strings.Join(strings.Fields(<-lines), " ")
-	if want := "rome gold cpu 6 -> 8 3 2500m gold-pool 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 3"; got != want {
+	if want := "rome gold cpu 6 -> 8 3 2.5 gold-pool 50% of 14 is a pool of 7, 4 committed, 3 remaining; it has 3"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if want := operatortest.Evaluated.Time.Local().Format(time.TimeOnly); at != want {
@@ -482,7 +492,7 @@ func TestCompletionsComeFromTheOperator(t *testing.T) {
 		"simulate --delete ":  {"gold-pool", "gold-trial", "standard", ":4"},
 		"top ":                {"policies", "consumers", "nodes", ":4"},
 		"offers --output ":    {"wide", "json", "yaml", ":4"},
-		"simulate --output ":  {"table", "json", "yaml", "markdown", ":4"},
+		"simulate --output ":  {"table", "wide", "json", "yaml", "markdown", ":4"},
 		"simulate -f policy.": {":0"},
 		"catalog --provider ": {"milan", ":4"},
 		"catalog --output ":   {"wide", "json", "yaml", ":4"},

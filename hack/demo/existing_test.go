@@ -102,12 +102,12 @@ func TestNoSamplesAreAppliedToAClusterWithPolicies(t *testing.T) {
 	d := start(t, demoOptions{kubeconfig: kubeconfig})
 	await(t, d.progress, "^watching 2 policies$")
 	await(t, d.progress, "^$")
-	await(t, d.table, `^rome +gold +cpu +7 +- +- +gold$`)
-	await(t, d.table, `^rome +silver +cpu +3 +- +- +silver$`)
+	await(t, d.table, `^rome +gold +cpu +7 +0 +0 +gold$`)
+	await(t, d.table, `^rome +silver +cpu +3 +0 +0 +silver$`)
 	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` get rpol$`)
 	set(t, c, "silver", "4")
 	await(t, d.table, `^\d\d:\d\d:\d\d  policy silver edited: Offering$`)
-	await(t, d.table, `^rome +silver +cpu +3 -> 4 +- +- +silver +fixed at 4$`)
+	await(t, d.table, `^rome +silver +cpu +3 -> 4 +0 +0 +silver +fixed at 4$`)
 	var policies v1alpha1.ResourcePolicyList
 	test.Must(t, c.List(t.Context(), &policies))
 	if n := len(policies.Items); n != 2 {

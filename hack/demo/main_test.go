@@ -121,8 +121,8 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	d := start(t, demoOptions{})
 	first := d.screen(t)
 	if text := strings.Join(first.lines, "\n"); len(first.lines) >= 24 ||
-		!regexp.MustCompile(`(?m)^oslo +<unnamed> +cpu +5 +- +1 +spare$`).MatchString(text) ||
-		!regexp.MustCompile(`(?m)^rome +<unnamed> +cpu +16 +- +4 +partners$`).MatchString(text) {
+		!regexp.MustCompile(`(?m)^oslo +<unnamed> +cpu +5 +0 +1 +spare$`).MatchString(text) ||
+		!regexp.MustCompile(`(?m)^rome +<unnamed> +cpu +16 +0 +4 +partners$`).MatchString(text) {
 		t.Errorf("the first screen has %d lines, want less than 24:\n%s", len(first.lines), text)
 	}
 	for _, line := range first.lines[:slices.Index(first.lines, "")] {
@@ -135,7 +135,7 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 	d.sh(t, first, `KUBE_EDITOR="sed -i.before 's/percent: 50/percent: 100/'" `+first.edit)
 	change := []string{
 		await(t, d.table, `^\d\d:\d\d:\d\d  (policy spare edited: Offering)$`)[1],
-		await(t, d.table, `^oslo +<unnamed> +cpu +5 -> 14 +- +1 +spare +100% of .*`)[0],
+		await(t, d.table, `^oslo +<unnamed> +cpu +5 -> 14 +0 +1 +spare +100% of .*`)[0],
 		await(t, d.table, `^oslo +<unnamed> +memory +38Gi -> 84Gi .*`)[0],
 		await(t, d.table, `^oslo +<unnamed> +pods +162 -> 327 .*`)[0],
 	}

@@ -38,17 +38,57 @@ func Canonical(name string, amount int64) string {
 // 1 %, so that no offer reads as more than it is. Each result is a valid quantity.
 //
 // There are more digits if different amounts would read the same, or a larger one as less. If more
-// digits do not help, the amounts are exact. Negative amounts, which stand for none, are ignored.
+// digits do not help, the amounts are Exact. Negative amounts, which stand for none, are ignored.
 func HumanFormat(name string, amounts ...int64) func(amount int64) string {
+	return HumanFormatLike("", name, amounts...)
+}
+
+// HumanFormatLike is HumanFormat for amounts beside a sentence that writes the first of them as text:
+// it has at least as many digits, so that both write the same amount alike. A text of another form is ignored.
+func HumanFormatLike(text, name string, amounts ...int64) func(amount int64) string {
 	sorted := slices.DeleteFunc(slices.Clone(amounts), func(amount int64) bool { return amount < 0 })
 	slices.Sort(sorted)
 	sorted = slices.Compact(sorted)
-	for digits := minDigits; digits <= maxDigits; digits++ {
+	for digits := digitsOf(text, name, amounts); digits <= maxDigits; digits++ {
 		if readInOrder(name, sorted, digits) {
 			return func(amount int64) string { return human(name, amount, digits) }
 		}
 	}
-	return func(amount int64) string { return Canonical(name, amount) }
+	return func(amount int64) string { return Exact(name, amount) }
+}
+
+// digitsOf returns the number of digits, from minDigits, with which text is the first of the amounts: more than
+// maxDigits if it is exact.
+func digitsOf(text, name string, amounts []int64) int {
+	if text == "" || len(amounts) == 0 {
+		return minDigits
+	}
+	for digits := minDigits; digits <= maxDigits; digits++ {
+		if human(name, amounts[0], digits) == text {
+			return digits
+		}
+	}
+	if Exact(name, amounts[0]) == text {
+		return maxDigits + 1
+	}
+	return minDigits
+}
+
+// Exact returns the whole amount in the notation of HumanFormat: 13.75 of cpu, 64.5Gi of memory. An amount that
+// would need too many digits is Canonical, and so is one of bytes that is shorter that way: 10760Mi.
+func Exact(name string, amount int64) string {
+	canonical := Canonical(name, amount)
+	whole := numberIn(canonical)
+	for digits := minDigits; digits <= exactDigits; digits++ {
+		text := human(name, amount, digits)
+		if InBytes(name) && len(text) > len(canonical) {
+			break
+		}
+		if numberIn(text).Cmp(whole) == 0 {
+			return text
+		}
+	}
+	return canonical
 }
 
 const (
@@ -56,6 +96,8 @@ const (
 	// exactly.
 	minDigits = 3
 	maxDigits = 6
+	// exactDigits is enough for cpu: 99,999.999 has eight.
+	exactDigits = 8
 	// shortBytes is the number of digits up to which an amount of bytes is written exactly.
 	shortBytes = 4
 	// shortCount is the count from which thousands, millions and so on are written.

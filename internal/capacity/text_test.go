@@ -106,6 +106,52 @@ func TestHumanFormatAddsDigitsOnlyToTellAmountsApart(t *testing.T) {
 	}
 }
 
+func TestAmountsBesideASentenceHaveItsDigits(t *testing.T) {
+	for _, tc := range []struct {
+		text, resource string
+		amounts        []int64
+		want           []string
+	}{
+		{"31.2Gi", Memory, []int64{32761684 << 10, 16<<30 + 1}, []string{"31.2Gi", "16Gi"}},
+		{"31.2439Gi", Memory, []int64{32761684 << 10, 12345 << 20}, []string{"31.2439Gi", "12.0556Gi"}},
+		{"13.75", CPU, []int64{13750, 13749, 7929}, []string{"13.75", "13.74", "7.929"}},
+		{"2097152001", Memory, []int64{2000<<20 + 1, 12345 << 20}, []string{"2097152001", "12345Mi"}},
+		// An earlier operator writes other texts.
+		{"13750m", CPU, []int64{13750, 7929}, []string{"13.7", "7.92"}},
+		{"", CPU, []int64{13750}, []string{"13.7"}},
+		{"nonsense", CPU, nil, nil},
+	} {
+		format := HumanFormatLike(tc.text, tc.resource, tc.amounts...)
+		for i, amount := range tc.amounts {
+			if got := format(amount); got != tc.want[i] {
+				t.Errorf("%s %d beside %q is written %q, want %q", tc.resource, amount, tc.text, got, tc.want[i])
+			}
+		}
+	}
+}
+
+func TestExactAmountsAreInTheNotationForPeople(t *testing.T) {
+	for _, tc := range []struct {
+		resource string
+		amount   int64
+		want     string
+	}{
+		{CPU, 500, "500m"}, {CPU, 13750, "13.75"}, {CPU, 1234567, "1234.567"}, {CPU, 99_999_999, "99999.999"}, {CPU, 2_000_000, "2000"},
+		{Memory, 66048 << 20, "64.5Gi"}, {Memory, 10760 << 20, "10760Mi"}, {Memory, 69363721830, "69363721830"}, {Memory, 2e9, "2G"},
+		{Pods, 110, "110"}, {Pods, 10_000, "10000"}, {Pods, 123_456, "123.456k"}, {"example.com/tokens", math.MaxInt64, "9223372036854775807"},
+	} {
+		if got := Exact(tc.resource, tc.amount); got != tc.want {
+			t.Errorf("%s %d is written %q, want %q", tc.resource, tc.amount, got, tc.want)
+		}
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		name, amount := drawAmount(t, "amount")
+		if text := Exact(name, amount); parseAmount(t, name, text) != amount {
+			t.Errorf("%s %d is written %s", name, amount, text)
+		}
+	})
+}
+
 func drawAmount(t *rapid.T, label string) (name string, amount int64) {
 	name = rapid.SampledFrom([]string{CPU, Memory, "ephemeral-storage", "hugepages-1Gi", Pods, "nvidia.com/gpu"}).
 		Draw(t, "resource")

@@ -12,6 +12,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 )
@@ -33,8 +34,9 @@ func TestThePagesShowWhatTheJSONSays(t *testing.T) {
 		s.read("GET", "/offers/"+c.ClusterID, "", &one)
 		_, page := s.do("GET", "/ui/consumers/"+c.ClusterID, "")
 		for _, o := range one.Offers {
-			for name, q := range o.Resources {
-				row := fmt.Sprintf("<td>%s</td><td>%s</td><td>%v</td>", o.Class, name, &q)
+			for name := range o.Resources {
+				amounts := quantity.Human(name, o.Resources.Of(name), o.Granted.OrZero(name), o.Used.OrZero(name))
+				row := fmt.Sprintf("<td>%s</td><td>%s</td><td>%s</td>", o.Class, name, amounts[0])
 				if !strings.Contains(consumers, row) {
 					t.Errorf("%s: no %s in\n%s", c.ClusterID, row, consumers)
 				}

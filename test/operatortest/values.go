@@ -247,8 +247,8 @@ func Simulation() rest.Simulation {
 			},
 			{
 				Consumer: "rome", Class: "gold", Resource: "cpu", Now: "6", Then: "2500m",
-				Because: "cpu 2500m: 25% of 14 is a pool of 3500m, 3500m committed, 0 remaining; it has 2500m; " +
-					"held at 2500m by reclaim: its pods request 2500m",
+				Because: "cpu 2.5: 25% of 14 is a pool of 3.5, 3.5 committed, 0 remaining; it has 2.5; " +
+					"held at 2.5 by reclaim: its pods request 2.5",
 			},
 			{Anyone: true, Resource: "nvidia.com/gpu", Then: "1", Because: "nvidia.com/gpu 1: fixed at 1"},
 		},

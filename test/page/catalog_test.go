@@ -12,6 +12,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
 	"proffer.dev/proffer/api/rest"
@@ -75,15 +76,13 @@ func (p *tab) shows(e *v1alpha1.OfferStatus) {
 	}
 	var want [][]string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		row := []string{string(name)}
-		for _, all := range columns {
-			text := "–"
+		amounts := make([]*resource.Quantity, len(columns))
+		for i, all := range columns {
 			if q, ok := all[name]; ok {
-				text = q.String()
+				amounts[i] = &q.Quantity
 			}
-			row = append(row, text)
 		}
-		want = append(want, row)
+		want = append(want, append([]string{string(name)}, shown(string(name), amounts...)...))
 	}
 	if diff := cmp.Diff(want, p.cells(section+" tbody tr")); diff != "" {
 		p.t.Errorf("%s (-API +page):\n%s", e.Class, diff)

@@ -16,8 +16,10 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/test"
 )
 
@@ -71,11 +73,15 @@ func TestThePages(t *testing.T) {
 	}
 }
 
-func amountOf(amounts rest.Amounts, name string) string {
-	if q, ok := amounts[name]; ok {
-		return q.String()
+// shown returns the amounts of a resource as a row of a page has them.
+func shown(name string, amounts ...*resource.Quantity) []string {
+	texts := quantity.Human(name, amounts...)
+	for i, text := range texts {
+		if text == "" {
+			texts[i] = "–"
+		}
 	}
-	return "–"
+	return texts
 }
 
 func classOf(name string) string {
@@ -95,7 +101,8 @@ func testValues(t *testing.T, w *world) {
 		want = append(want, []string{c.ClusterID})
 		for _, o := range c.Offers {
 			for _, name := range slices.Sorted(maps.Keys(o.Resources)) {
-				want = append(want, []string{"", classOf(o.Class), name, amountOf(o.Resources, name), amountOf(o.Granted, name), amountOf(o.Used, name), o.Policy})
+				amounts := shown(name, o.Resources.Of(name), o.Granted.OrZero(name), o.Used.OrZero(name))
+				want = append(want, append(append([]string{"", classOf(o.Class), name}, amounts...), o.Policy))
 			}
 			if used[o.Policy] == nil {
 				used[o.Policy] = rest.Amounts{}
@@ -115,8 +122,8 @@ func testValues(t *testing.T, w *world) {
 	for _, policy := range api.Policies {
 		var want [][]string
 		for _, name := range slices.Sorted(maps.Keys(policy.Capacity)) {
-			sum := used[policy.Name][name]
-			want = append(want, []string{name, "", amountOf(policy.Capacity, name), amountOf(policy.Committed, name), sum.String(), amountOf(policy.Remaining, name)})
+			amounts := shown(name, policy.Capacity.Of(name), policy.Committed.Of(name), used[policy.Name].OrZero(name), policy.Remaining.Of(name))
+			want = append(want, append([]string{name, ""}, amounts...))
 		}
 		rows := fmt.Sprintf(`[aria-label="Pool of %s"] tbody tr`, policy.Name)
 		if got := p.cells(rows); len(got)+len(want) > 0 && cmp.Diff(want, got) != "" {

@@ -110,7 +110,7 @@ func TestNoTextOfAProviderIsObeyed(t *testing.T) {
 	var out strings.Builder
 	printer := output.Printer{Out: &out, Width: 120}
 	for name, show := range map[string]func() error{
-		"table": func() error { return printer.Table(c.table(true, noon)) },
+		"table": func() error { return printer.Table(c.table(output.Wide, noon)) },
 		"JSON":  func() error { return printer.Value(output.JSON, c) },
 		"YAML":  func() error { return printer.Value(output.YAML, c) },
 	} {
@@ -172,7 +172,7 @@ func TestALargeOfferIsRead(t *testing.T) {
 	if err != nil || len(p.Offers) != 1 || len(p.Problems) > 0 {
 		t.Fatalf("%v %q", err, p.Problems)
 	}
-	if got := amount(p.Offers[0].Available, "memory"); got != "1.1Gi" {
-		t.Errorf("memory is %s", got)
+	if memory := p.Offers[0].Available["memory"]; memory.Text() != "1.1Gi" {
+		t.Errorf("memory is %s", memory.Text())
 	}
 }

@@ -15,12 +15,8 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
-const (
-	// wide is the output format with everything about an Offer.
-	wide = "wide"
-	// listLimit bounds the list of this cluster's identities.
-	listLimit = 30 * time.Second
-)
+// listLimit bounds the list of this cluster's identities.
+const listLimit = 30 * time.Second
 
 // The exit statuses that are an answer. A later one outweighs the earlier ones.
 const (
@@ -34,11 +30,12 @@ This command is for consumers: it runs against the cluster that asks. With the i
 v1 keeps for each provider, it reads the Offers that the provider publishes to this cluster. CPU,
 MEMORY and PODS are what a new ResourceSlice of the class would be granted now. LARGEST-POD is what
 is free on one node. AGE is how long ago the provider worked the amounts out, and after VALID-UNTIL
-nobody keeps them up to date.
+nobody keeps them up to date. Amounts are rounded down; -o wide prints them exactly. 0 means that
+nothing is left, and - that the class does not have the resource.
 
-Below the table is the liqoctl command that asks for all that is available. With --fits, only the
-Offers are shown that can grant a ResourceSlice of these amounts in full, and the commands ask for
-these. Whether a pod finds a node is another question: compare it with LARGEST-POD.
+Below the table is the liqoctl command that asks for exactly what is available. With --fits, only
+the Offers are shown that can grant a ResourceSlice of these amounts in full, and the commands ask
+for these. Whether a pod finds a node is another question: compare it with LARGEST-POD.
 
 A provider that cannot be read is left out, and a warning says why.
 
@@ -93,7 +90,7 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	cmd.Flags().StringVar(&o.provider, "provider", "", "Show only the provider with this cluster ID.")
 	cmd.Flags().StringVar(&fits, "fits", "",
 		"Show only what can grant a ResourceSlice of these amounts, such as cpu=4,memory=8Gi.")
-	complete.FormatFlag(cmd, &o.format, wide, output.JSON, output.YAML)
+	complete.FormatFlag(cmd, &o.format, output.Wide, output.JSON, output.YAML)
 	complete.Flag(cmd, "provider", providers(flags))
 	complete.Flag(cmd, "fits", cobra.NoFileCompletions)
 	return cmd
@@ -157,7 +154,7 @@ func (o *catalogOptions) print(c *Catalog) error {
 			fmt.Fprintf(o.streams.ErrOut, "warning: %s: %s\n", provider.ClusterID, problem)
 		}
 	}
-	if o.format == output.JSON || o.format == output.YAML {
+	if output.IsValue(o.format) {
 		return p.Value(o.format, c)
 	}
 	switch {
@@ -171,7 +168,7 @@ func (o *catalogOptions) print(c *Catalog) error {
 		fmt.Fprintln(o.streams.ErrOut, "No Offers.")
 		return nil
 	}
-	if err := p.Table(c.table(o.format == wide, o.now())); err != nil {
+	if err := p.Table(c.table(o.format, o.now())); err != nil {
 		return err
 	}
 	return p.Lines(c.commands(o.fits)...)

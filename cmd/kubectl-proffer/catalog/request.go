@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // required are the resources without which nothing runs on a virtual node.
@@ -59,13 +60,14 @@ func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool)
 	if e.Expired || e.Reason != v1alpha1.CatalogAvailable {
 		return nil, false
 	}
+	available := grantable(e.Available)
 	all := maps.Clone(amounts)
 	if len(all) == 0 {
-		all = maps.Clone(e.Available)
+		all = maps.Clone(available)
 		maps.DeleteFunc(all, func(_ corev1.ResourceName, q v1alpha1.Quantity) bool { return q.IsZero() })
 	}
 	for name, q := range all {
-		if available := e.Available[name]; q.Cmp(available.Quantity) > 0 {
+		if most := available[name]; q.Cmp(most.Quantity) > 0 {
 			return nil, false
 		}
 	}
@@ -73,9 +75,9 @@ func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool)
 		if _, asked := all[name]; asked {
 			continue
 		}
-		available := e.Available[name]
-		if standard, ok := e.Defaults[name]; !ok || standard.Cmp(available.Quantity) > 0 {
-			all[name] = available
+		most := available[name]
+		if standard, ok := e.Defaults[name]; !ok || standard.Cmp(most.Quantity) > 0 {
+			all[name] = most
 		}
 	}
 	for _, name := range required {
@@ -88,6 +90,18 @@ func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool)
 		}
 	}
 	return all, true
+}
+
+// grantable rounds amounts down to ones that can be granted: a request is rounded up.
+func grantable(amounts v1alpha1.Quantities) v1alpha1.Quantities {
+	all := maps.Clone(amounts)
+	for name, q := range all {
+		whole := quantity.Of(string(name), quantity.AmountOf(string(name), q.Quantity, quantity.Down))
+		if whole.Cmp(q.Quantity) != 0 {
+			all[name] = v1alpha1.Quantity{Quantity: whole}
+		}
+	}
+	return all
 }
 
 // ask sets the command of each entry, and with amounts keeps only the entries that fit. It reports

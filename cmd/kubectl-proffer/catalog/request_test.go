@@ -36,6 +36,8 @@ func TestARequestIsGrantedInFullOrNotMade(t *testing.T) {
 		"all that is available, without what is not": {available: some, want: "cpu=4,memory=8Gi,pods=20"},
 		"a part, with all pods":                      {available: some, fits: "cpu=2,memory=4Gi", want: "cpu=2,memory=4Gi,pods=20"},
 		"exactly what is available":                  {available: some, fits: "cpu=4,memory=8Gi,pods=20", want: "cpu=4,memory=8Gi,pods=20"},
+		"parts that are not granted":                 {available: "cpu=1500m,memory=1.1Gi,pods=20", want: "cpu=1500m,memory=1181116006,pods=20"},
+		"no more than is granted":                    {available: "cpu=2,memory=1.1Gi,pods=20", fits: "memory=1.1Gi"},
 		"a bit more":                                 {available: some, fits: "cpu=4001m"},
 		"the same amount in another form":            {available: some, fits: "cpu=4000m,memory=8589934592", want: "cpu=4000m,memory=8589934592,pods=20"},
 		"a resource that there is none of":           {available: some, fits: "nvidia.com/gpu=1"},

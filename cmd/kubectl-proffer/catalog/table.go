@@ -7,22 +7,24 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 )
 
-// table has a row for each Offer. A wide one also has the other resources, and everything else that
-// the provider says.
-func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
+// table has a row for each Offer. In format output.Wide it has exact amounts, the other resources, and everything
+// else that the provider says.
+func (c *Catalog) table(format string, now time.Time) *output.Table {
 	t := &output.Table{
 		Header: []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "LARGEST-POD", "VALID-UNTIL", "AGE", "PRICE"},
 		Text:   true,
 	}
-	if isWide {
+	if format == output.Wide {
 		t.Header = []string{
 			"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "OTHERS", "LARGEST-POD", "VALID-UNTIL", "AGE", "DETAILS",
 		}
@@ -30,16 +32,17 @@ func (c *Catalog) table(isWide bool, now time.Time) *output.Table {
 	for i := range c.Providers {
 		for j := range c.Providers[i].Offers {
 			e := &c.Providers[i].Offers[j]
+			texts := output.Notation(format, "").Lists(checked(e.Available), checked(e.LargestPod))
+			available, largest := texts[0], texts[1]
 			row := output.Row{Red: e.Expired, Cells: []string{
 				c.Providers[i].ClusterID, e.Class,
-				amount(e.Available, corev1.ResourceCPU), amount(e.Available, corev1.ResourceMemory),
-				amount(e.Available, corev1.ResourcePods),
+				available[capacity.CPU], available[capacity.Memory], available[capacity.Pods],
 			}}
-			if isWide {
-				row.Cells = append(row.Cells, amounts(omitNames(e.Available, required...)),
-					amounts(omitNames(e.LargestPod, corev1.ResourcePods)), validity(e, now), age(now, e.ObservedTime), details(e))
+			if format == output.Wide {
+				row.Cells = append(row.Cells, output.Pairs(omitNames(available, required...)),
+					output.Pairs(omitNames(largest, corev1.ResourcePods)), validity(e, now), age(now, e.ObservedTime), details(e))
 			} else {
-				row.Cells = append(row.Cells, amounts(selectNames(e.LargestPod, corev1.ResourceCPU, corev1.ResourceMemory)),
+				row.Cells = append(row.Cells, output.Pairs(selectNames(largest, capacity.CPU, capacity.Memory)),
 					validity(e, now), age(now, e.ObservedTime), e.Price)
 			}
 			t.Rows = append(t.Rows, row)
@@ -79,13 +82,13 @@ func details(e *Entry) string {
 	}
 	add("", string(e.Title))
 	add("price: ", e.Price)
-	add("labels: ", output.Pairs(e.Labels, func(value v1alpha1.LabelValue) string { return string(value) }))
+	add("labels: ", output.Pairs(e.Labels))
 	add("reason: ", string(e.Reason))
 	add("", e.Message)
-	add("held: ", amounts(e.Held))
-	add("ceiling: ", amounts(e.Ceiling))
+	add("held: ", exact(e.Held))
+	add("ceiling: ", exact(e.Ceiling))
 	add("on excess: ", string(e.OnExcess))
-	add("defaults: ", amounts(e.Defaults))
+	add("defaults: ", exact(e.Defaults))
 	add("storage classes: ", kube.First(e.StorageClasses))
 	add("ingress classes: ", kube.First(e.IngressClasses))
 	add("load balancer classes: ", kube.First(e.LoadBalancerClasses))
@@ -93,28 +96,37 @@ func details(e *Entry) string {
 	return strings.Join(lines, "\n")
 }
 
-// amount returns the amount of a resource, empty if there is none.
-func amount(of v1alpha1.Quantities, name corev1.ResourceName) string {
-	q, ok := of[name]
-	if !ok {
-		return ""
-	}
-	return q.Text()
-}
-
-// amounts returns amounts as in cpu=2,memory=4Gi, sorted by resource.
+// amounts returns amounts as they are written, as in cpu=2,memory=4Gi, sorted by resource.
 func amounts(of v1alpha1.Quantities) string {
-	return output.Pairs(of, func(q v1alpha1.Quantity) string { return q.Text() })
+	texts := make(map[corev1.ResourceName]string, len(of))
+	for name, q := range of {
+		texts[name] = q.Text()
+	}
+	return output.Pairs(texts)
 }
 
-func selectNames(of v1alpha1.Quantities, names ...corev1.ResourceName) v1alpha1.Quantities {
+// exact is amounts in the notation of the table.
+func exact(of v1alpha1.Quantities) string {
+	return output.Pairs(output.Notation(output.Wide, "").Lists(checked(of))[0])
+}
+
+// checked returns amounts by resource. They were checked when they were read.
+func checked(of v1alpha1.Quantities) map[string]resource.Quantity {
+	all := make(map[string]resource.Quantity, len(of))
+	for name, q := range of {
+		all[string(name)] = q.Quantity
+	}
+	return all
+}
+
+func selectNames(of map[string]string, names ...string) map[string]string {
 	of = maps.Clone(of)
-	maps.DeleteFunc(of, func(name corev1.ResourceName, _ v1alpha1.Quantity) bool { return !slices.Contains(names, name) })
+	maps.DeleteFunc(of, func(name, _ string) bool { return !slices.Contains(names, name) })
 	return of
 }
 
-func omitNames(of v1alpha1.Quantities, names ...corev1.ResourceName) v1alpha1.Quantities {
+func omitNames(of map[string]string, names ...corev1.ResourceName) map[string]string {
 	of = maps.Clone(of)
-	maps.DeleteFunc(of, func(name corev1.ResourceName, _ v1alpha1.Quantity) bool { return slices.Contains(names, name) })
+	maps.DeleteFunc(of, func(name, _ string) bool { return slices.Contains(names, corev1.ResourceName(name)) })
 	return of
 }

@@ -55,32 +55,32 @@ func two(t *testing.T) *Catalog {
 }
 
 // shown returns the lines that the command prints.
-func shown(t *testing.T, c *Catalog, fits string, isWide bool, width int) []string {
+func shown(t *testing.T, c *Catalog, fits, format string, width int) []string {
 	t.Helper()
 	amounts, err := parseAmounts(fits)
 	test.Must(t, err)
 	c.ask(amounts, names().command)
-	lines := c.table(isWide, noon).Lines(width, false)
+	lines := c.table(format, noon).Lines(width, false)
 	operatortest.Fits(t, width, lines)
 	return append(lines, c.commands(amounts)...)
 }
 
 func TestTheCatalogIsAlignedAtAnyWidth(t *testing.T) {
 	for _, width := range []int{80, 160} {
-		for name, isWide := range map[string]bool{"catalog": false, "wide": true} {
+		for name, format := range map[string]string{"catalog": "", "wide": output.Wide} {
 			t.Run(fmt.Sprintf("%s at %d", name, width), func(t *testing.T) {
-				operatortest.Golden(t, fmt.Sprintf("%s-%d.txt", name, width), shown(t, two(t), "", isWide, width))
+				operatortest.Golden(t, fmt.Sprintf("%s-%d.txt", name, width), shown(t, two(t), "", format, width))
 			})
 		}
 		t.Run(fmt.Sprintf("what fits at %d", width), func(t *testing.T) {
-			operatortest.Golden(t, fmt.Sprintf("fits-%d.txt", width), shown(t, two(t), "cpu=2,memory=8Gi", false, width))
+			operatortest.Golden(t, fmt.Sprintf("fits-%d.txt", width), shown(t, two(t), "cpu=2,memory=8Gi", "", width))
 		})
 	}
 }
 
 func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 	c := two(t)
-	rows := c.table(false, noon).Rows
+	rows := c.table("", noon).Rows
 	last := rows[len(rows)-1]
 	if !last.Red || last.Cells[6] != "expired" || last.Cells[7] != "61m" || rows[0].Red {
 		t.Errorf("got %+v", last)
@@ -99,7 +99,7 @@ func TestAProviderWhoseClockIsAheadHasAnOfferOfNow(t *testing.T) {
 	p, err := readFrom(t, "milan", operatortest.ProviderOffers(noon.Add(time.Hour))[0])
 	test.Must(t, err)
 	c := &Catalog{Providers: []Provider{p}}
-	if got := c.table(false, noon).Rows[0].Cells[7]; got != "0s" {
+	if got := c.table("", noon).Rows[0].Cells[7]; got != "0s" {
 		t.Errorf("its age is %s", got)
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
@@ -14,8 +13,6 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/unknown"
 )
-
-type quantity = resource.Quantity
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
@@ -29,6 +26,8 @@ decide and why, the ResourceSlices, and the pods that count as the consumer's.
 
 An empty class, as in rome/ or rome//cpu, is the class without a name. A consumer that the operator
 does not know gets the default offer, also a misspelt one: --known refuses it.
+
+Amounts are rounded down, as in the explanations; -o wide prints them exactly.
 
 It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operator.`,
 		Example: `  # Everything about one consumer
@@ -50,7 +49,7 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 		},
 	}
 	unknown.Flag(cmd, &known)
-	complete.FormatFlag(cmd, &format, output.JSON, output.YAML)
+	complete.FormatFlag(cmd, &format, output.Wide, output.JSON, output.YAML)
 	return cmd
 }
 
@@ -81,17 +80,18 @@ func run(
 		return unknown.Refusal(notice, streams.ErrOut)
 	}
 	p := output.For(streams.Out)
-	if format != "" {
+	value := output.IsValue(format)
+	if value {
 		notice = ""
 	}
 	unknown.Print(notice, streams.ErrOut)
 	if err := what.narrow(consumer); err != nil {
 		return err
 	}
-	if format != "" {
+	if value {
 		return p.Value(format, consumer)
 	}
-	err = p.Lines(describe(consumer, p.Width)...)
+	err = p.Lines(describe(consumer, format, p.Width)...)
 	unknown.Print(notice, streams.ErrOut)
 	return err
 }

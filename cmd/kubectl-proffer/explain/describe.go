@@ -43,10 +43,6 @@ func parseSubject(text string) (subject, error) {
 
 func (s subject) hasClass(class string) bool { return s.class == nil || *s.class == class }
 
-func (s subject) hasResource(resource string) bool {
-	return s.resource == nil || *s.resource == resource
-}
-
 // narrow keeps what the subject is about. It is an error if the consumer is offered nothing of it.
 func (s subject) narrow(c *rest.Consumer) error {
 	classes := make([]string, len(c.Offers))
@@ -70,22 +66,20 @@ func (s subject) narrow(c *rest.Consumer) error {
 		return fmt.Errorf("%s is not offered %s in class %s, only: %s", s.consumer, *s.resource, output.Class(*s.class),
 			cmp.Or(strings.Join(slices.Sorted(maps.Keys(o.Resources)), ", "), "nothing"))
 	}
-	for _, amounts := range []rest.Amounts{o.Resources, o.Granted, o.Used} {
-		maps.DeleteFunc(amounts, func(name string, _ quantity) bool { return !s.hasResource(name) })
-	}
-	o.Because = slices.DeleteFunc(o.Because, func(line string) bool { return !strings.HasPrefix(line, *s.resource+" ") })
+	o.Narrow(*s.resource)
 	return nil
 }
 
 // description prints sections to lines of at most this width, 0 for no limit.
 type description struct {
-	width int
-	lines []string
+	format string
+	width  int
+	lines  []string
 }
 
-// describe explains a consumer.
-func describe(c *rest.Consumer, width int) []string {
-	d := &description{width: width}
+// describe explains a consumer. The amounts are exact in format output.Wide.
+func describe(c *rest.Consumer, format string, width int) []string {
+	d := &description{format: format, width: width}
 	d.field("Consumer", c.ClusterID)
 	if c.Known {
 		d.field("Known", "yes")
@@ -121,8 +115,10 @@ func (d *description) offer(o *rest.Offer) {
 	}
 	t := &output.Table{Header: []string{"RESOURCE", "OFFERED", "GRANTED", "USED", "WHY"}, Text: true}
 	for _, resource := range slices.Sorted(maps.Keys(o.Resources)) {
-		t.Add(resource, output.Amount(o.Resources, resource), output.Amount(o.Granted, resource),
-			output.Amount(o.Used, resource), rest.Reason(o.Because, resource))
+		written, why := rest.Explanation(o.Because, resource)
+		amounts := output.Notation(d.format, written)(resource,
+			o.Resources.Of(resource), o.Granted.OrZero(resource), o.Used.OrZero(resource))
+		t.Add(append(append([]string{resource}, amounts...), why)...)
 	}
 	d.section(fmt.Sprintf("Offer in class %s (%s)", output.Class(o.Class), by), t)
 }
@@ -151,14 +147,16 @@ func (d *description) details(details *rest.Details) {
 		Header: []string{"NAMESPACE", "NAME", "CLASS", "ASKED", "GRANTED", "ACCEPTED", "WHY"}, Text: true,
 	}
 	for _, s := range details.Slices {
-		slices.Add(s.Namespace, s.Name, output.Class(s.Class),
-			output.Asked(&s), output.Amounts(s.Granted), yesNo(s.Accepted), s.Because)
+		amounts := output.Notation(d.format, "").Lists(s.Asked, s.Granted)
+		slices.Add(s.Namespace, s.Name, output.Class(s.Class), output.Asked(&s, d.format, amounts[0]),
+			cmp.Or(output.Pairs(amounts[1]), "0"), yesNo(s.Accepted), s.Because)
 	}
 	d.section("ResourceSlices", slices)
 
 	pods := &output.Table{Header: []string{"NODE", "UID", "REQUESTS"}}
 	for _, p := range details.Pods {
-		pods.Add(cmp.Or(p.Node, "-"), p.UID, output.Amounts(p.Requests))
+		requests := output.Notation(d.format, "").Lists(p.Requests)[0]
+		pods.Add(p.Node, p.UID, cmp.Or(output.Pairs(requests), "0"))
 	}
 	d.section("Pods that count as its own", pods)
 	if len(details.Truncated) > 0 {

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/operatortest"
 )
@@ -20,10 +21,31 @@ func TestAnExplanationIsAlignedAtAnyWidth(t *testing.T) {
 	consumer := rome()
 	for _, width := range []int{80, 160} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
-			lines := describe(&consumer, width)
+			lines := describe(&consumer, "", width)
 			operatortest.Golden(t, fmt.Sprintf("rome-%d.txt", width), lines)
 			operatortest.Fits(t, width, lines)
 		})
+	}
+}
+
+func TestAmountsReadAsInTheirExplanationAndAreExactInWide(t *testing.T) {
+	consumer := rome()
+	o := &consumer.Offers[1]
+	o.Resources, o.Granted, o.Used = operatortest.Amounts("memory", "69363721830"), nil, operatortest.Amounts("memory", "12345Mi")
+	o.Because = []string{"memory 64.59Gi: 50% of 129.1Gi is a pool of 64.58Gi"}
+	consumer.Details.Slices[0].Asked = operatortest.Amounts("cpu", "13750m")
+	consumer.Details.Slices[0].Written = map[string]string{"cpu": "13.750", "memory": "-1"}
+	consumer.Details.Slices[0].Granted = nil
+	for format, want := range map[string][]string{
+		"":          {`^ +memory +64\.59Gi +0 +12\.05Gi +50% of`, `^ +liqo-tenant-rome +batch +gold +cpu=13\.7,memory=-1 +0 +yes`, `worker-1 .* cpu=1\.5,memory=8Gi$`},
+		output.Wide: {`^ +memory +69363721830 +0 +12345Mi +50% of`, `^ +liqo-tenant-rome +batch +gold +cpu=13\.750,memory=-1 +0 +yes`, `worker-1 .* cpu=1\.5,memory=8Gi$`},
+	} {
+		lines := describe(&consumer, format, 0)
+		for _, line := range want {
+			if !slices.ContainsFunc(lines, regexp.MustCompile(line).MatchString) {
+				t.Errorf("%q: no line %s in:\n%s", format, line, strings.Join(lines, "\n"))
+			}
+		}
 	}
 }
 
@@ -31,7 +53,7 @@ func TestAPodThatWaitsHasNoNode(t *testing.T) {
 	consumer := rome()
 	consumer.Details.Pods = []rest.Pod{{UID: "waits", Requests: operatortest.Amounts("cpu", "2")}}
 	line := regexp.MustCompile(`^ +- +waits +cpu=2$`)
-	if lines := describe(&consumer, 80); !slices.ContainsFunc(lines, line.MatchString) {
+	if lines := describe(&consumer, "", 80); !slices.ContainsFunc(lines, line.MatchString) {
 		t.Errorf("no line %s in:\n%s", line, strings.Join(lines, "\n"))
 	}
 }

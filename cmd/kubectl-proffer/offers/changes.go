@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
@@ -15,15 +17,17 @@ import (
 type comparison struct {
 	at       time.Time
 	policies []string
-	rows     []row
+	rows     []rowChange
+	// format is that of --output.
+	format string
 	// first is set if the answer before had no rows, so that there is no header yet.
 	first bool
 }
 
 // compare compares two answers, and of their policies only what is shown.
-func compare(before, after *offersAnswer, shows func(*rest.Policy) bool) comparison {
+func (o *offersOptions) compare(before, after *offersAnswer) comparison {
 	return comparison{
-		at: after.at, policies: policyChanges(before.policies, after.policies, shows),
+		at: after.at, format: o.format, policies: policyChanges(before.policies, after.policies, o.shows),
 		rows:  changes(before.rows, after.rows),
 		first: len(before.rows) == 0,
 	}
@@ -45,7 +49,12 @@ func (c *comparison) lines(width int, color bool) []string {
 	if len(c.rows) == 0 {
 		return lines
 	}
-	t := table(c.rows, true)
+	t := &output.Table{Header: []string{
+		"CONSUMER", "CLASS", "RESOURCE", "OFFERED", "GRANTED", "USED", "POLICY", "WHY",
+	}, Text: true}
+	for i := range c.rows {
+		t.Add(c.rows[i].cells(c.format)...)
+	}
 	if c.first {
 		return append(lines, t.Lines(width, color)...)
 	}
@@ -85,36 +94,49 @@ func policyChanges(before, after []rest.Policy, shows func(*rest.Policy) bool) [
 	return lines
 }
 
-// changes returns a row for each row that differs, with each cell that differs as "old -> new". They
-// are sorted by consumer, class and resource, the default offer last. Explanations alone make no
-// difference.
-func changes(before, after []row) []row {
+// rowChange is a row before and after a change. A row that was or is not there has no amounts.
+type rowChange struct{ was, is row }
+
+// changes lists the rows that differ, sorted by consumer, class and resource, the default offer last.
+// Explanations alone make no difference.
+func changes(before, after []row) []rowChange {
 	was := make(map[rowKey]*row, len(before))
 	for i := range before {
 		was[before[i].key()] = &before[i]
 	}
-	var changed []row
+	var changed []rowChange
+	add := func(c rowChange) {
+		if c.is.policy != c.was.policy || !sameAmount(c.was.offered, c.is.offered) ||
+			!sameAmount(c.was.granted, c.is.granted) || !sameAmount(c.was.used, c.is.used) {
+			changed = append(changed, c)
+		}
+	}
 	for i := range after {
-		now := &after[i]
+		now := after[i]
 		old := was[now.key()]
 		delete(was, now.key())
 		if old == nil {
-			old = &row{}
+			old = now.absent()
 		}
-		if c := old.to(now); c != nil {
-			changed = append(changed, *c)
-		}
+		add(rowChange{*old, now})
 	}
-	for k, old := range was {
-		if c := old.to(&row{consumer: k.consumer, class: k.class, resource: k.resource}); c != nil {
-			changed = append(changed, *c)
-		}
+	for _, old := range was {
+		add(rowChange{*old, *old.absent()})
 	}
-	slices.SortFunc(changed, func(a, b row) int {
-		return cmp.Or(isAnyone(a)-isAnyone(b), strings.Compare(a.consumer, b.consumer),
-			strings.Compare(a.class, b.class), strings.Compare(a.resource, b.resource))
+	slices.SortFunc(changed, func(a, b rowChange) int {
+		return cmp.Or(isAnyone(a.is)-isAnyone(b.is), strings.Compare(a.is.consumer, b.is.consumer),
+			strings.Compare(a.is.class, b.is.class), strings.Compare(a.is.resource, b.is.resource))
 	})
 	return changed
+}
+
+// absent is the row of the same resource while it is not offered. A consumer has, and uses, nothing of it then.
+func (r *row) absent() *row {
+	none := &row{consumer: r.consumer, class: r.class, resource: r.resource}
+	if r.granted != nil {
+		none.granted, none.used = &resource.Quantity{}, &resource.Quantity{}
+	}
+	return none
 }
 
 func isAnyone(r row) int {
@@ -124,19 +146,21 @@ func isAnyone(r row) int {
 	return 0
 }
 
-// to returns the change from one row to the next, nil for none.
-func (r *row) to(next *row) *row {
-	offered, o := change(r.offered, next.offered)
-	granted, g := change(r.granted, next.granted)
-	used, u := change(r.used, next.used)
-	policy, p := change(r.policy, next.policy)
-	if !o && !g && !u && !p {
-		return nil
+func sameAmount(a, b *resource.Quantity) bool {
+	return (a == nil) == (b == nil) && (a == nil || a.Cmp(*b) == 0)
+}
+
+// cells writes each cell that differs as "old -> new".
+func (c *rowChange) cells(format string) []string {
+	texts := output.Notation(format, c.is.written)(c.is.resource,
+		c.is.offered, c.was.offered, c.is.granted, c.was.granted, c.is.used, c.was.used)
+	cells := []string{c.is.consumer, c.is.class, c.is.resource}
+	for i := 0; i < len(texts); i += 2 {
+		text, _ := change(texts[i+1], texts[i])
+		cells = append(cells, text)
 	}
-	return &row{
-		consumer: next.consumer, class: next.class, resource: next.resource,
-		offered: offered, granted: granted, used: used, policy: policy, why: next.why,
-	}
+	policy, _ := change(c.was.policy, c.is.policy)
+	return append(cells, policy, c.is.why)
 }
 
 func change(before, after string) (text string, changed bool) {

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,10 +17,8 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/unknown"
+	"proffer.dev/proffer/internal/capacity"
 )
-
-// wide is the output format with explanations.
-const wide = "wide"
 
 type offersOptions struct {
 	flags   *operatorclient.Flags
@@ -29,8 +28,13 @@ type offersOptions struct {
 	class    string
 	// oneClass is set if --class is, which may be empty.
 	oneClass bool
-	watch    bool
-	format   string
+	// resource is empty for all.
+	resource   string
+	byResource bool
+	// order is one of orders, empty for that of the operator.
+	order  string
+	watch  bool
+	format string
 	// known is set by --known.
 	known bool
 
@@ -50,17 +54,27 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	cmd := &cobra.Command{
 		Use:   "offers [CONSUMER]",
 		Short: "Show what each consumer is offered, has been granted and uses",
-		Long: `Show what each consumer is offered, has been granted and uses, with a row for each class and
-resource.
+		Long: `Show what each consumer is offered, has been granted and uses, with a row for each consumer
+and class.
 
 OFFERED is what the consumer may use now, including what it has. GRANTED is the sum over its
 ResourceSlices. USED is what its pods request: on the nodes of the policy, or on all nodes for a
 policy of fixed amounts. The row ` + output.Anyone + ` is the default offer, which any other consumer
-gets, also a misspelt one: --known refuses it.
+gets, also a misspelt one: --known refuses it. 0 is nothing; - stands for what there is not, such as
+grants of the default offer.
+
+Amounts are rounded down. With -o wide there is a row for each resource, with the exact amounts and
+an explanation. --watch has a row for each resource, too.
 
 It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operator.`,
 		Example: `  # All offers
   kubectl proffer offers
+
+  # A row for each resource
+  kubectl proffer offers --by-resource
+
+  # Who uses most memory
+  kubectl proffer offers --resource memory --sort used
 
   # The offers to one consumer, with an explanation of each amount
   kubectl proffer offers rome -o wide
@@ -79,16 +93,25 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 			if o.known && o.consumer == "" {
 				return errors.New("--known is about one consumer: write its ID, such as: kubectl proffer offers rome --known")
 			}
+			if err := checkOrder(o.order); err != nil {
+				return err
+			}
 			o.oneClass = cmd.Flags().Changed("class")
 			return o.run(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVar(&o.class, "class", "", `Show only this class; --class "" is the class without a name.`)
+	cmd.Flags().StringVar(&o.resource, "resource", "", "Show only this resource, such as cpu or nvidia.com/gpu.")
+	cmd.Flags().BoolVar(&o.byResource, "by-resource", false, "Show a row for each resource.")
+	cmd.Flags().StringVar(&o.order, "sort", orders[0], "Sort the table by "+strings.Join(orders[:len(orders)-1], ", ")+
+		" or "+orders[len(orders)-1]+". The largest amounts of --resource, or else of cpu, come first.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false,
 		"After the table, show each change as \"old -> new\", and each edit of a policy, until Ctrl-C.")
 	unknown.Flag(cmd, &o.known)
-	complete.FormatFlag(cmd, &o.format, wide, output.JSON, output.YAML)
+	complete.FormatFlag(cmd, &o.format, output.Wide, output.JSON, output.YAML)
 	complete.Flag(cmd, "class", complete.Classes(flags))
+	complete.Flag(cmd, "resource", complete.Words(capacity.CPU, capacity.Memory, capacity.Pods))
+	complete.Flag(cmd, "sort", complete.Words(orders...))
 	return cmd
 }
 
@@ -126,6 +149,12 @@ func (o *offersOptions) readConsumer(ctx context.Context, client *operatorclient
 			c.Because = "it is offered nothing in this class"
 		}
 	}
+	if o.resource != "" {
+		c.Offers = ofResource(c.Offers, o.resource)
+		if len(c.Offers) == 0 && c.Because == "" {
+			c.Because = "it is not offered " + o.resource
+		}
+	}
 	answer := offersAnswer{value: c, rows: consumerRows(c), consumer: c}
 	if c.Details != nil {
 		answer.at = c.Details.Time.Local()
@@ -144,6 +173,9 @@ func (o *offersOptions) readAll(
 	if o.oneClass {
 		keepClass(all, o.class)
 	}
+	if o.resource != "" {
+		keepOffers(all, func(offers []rest.Offer) []rest.Offer { return ofResource(offers, o.resource) })
+	}
 	return offersAnswer{value: all, at: all.Time.Local(), rows: rowsOf(all), policies: policies}, nil
 }
 
@@ -152,18 +184,17 @@ func (o *offersOptions) shows(p *rest.Policy) bool { return !o.oneClass || p.Cla
 
 // keepClass keeps what is of one class, and the consumers that are offered something in it.
 func keepClass(all *rest.Offers, class string) {
+	keepOffers(all, func(offers []rest.Offer) []rest.Offer { return ofClass(offers, class) })
+	all.Policies = slices.DeleteFunc(all.Policies, func(p rest.Policy) bool { return p.Class != class })
+}
+
+// keepOffers keeps some offers, and the consumers that have one.
+func keepOffers(all *rest.Offers, some func([]rest.Offer) []rest.Offer) {
 	kept := all.Consumers[:0]
 	for _, c := range all.Consumers {
-		if c.Offers = ofClass(c.Offers, class); len(c.Offers) > 0 {
+		if c.Offers = some(c.Offers); len(c.Offers) > 0 {
 			kept = append(kept, c)
 		}
 	}
-	all.Consumers, all.Anyone = kept, ofClass(all.Anyone, class)
-	policies := all.Policies[:0]
-	for _, p := range all.Policies {
-		if p.Class == class {
-			policies = append(policies, p)
-		}
-	}
-	all.Policies = policies
+	all.Consumers, all.Anyone = kept, some(all.Anyone)
 }

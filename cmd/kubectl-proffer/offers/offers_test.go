@@ -17,6 +17,8 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/operatortest"
 )
 
@@ -24,13 +26,91 @@ func TestOffersAreAlignedAtAnyWidth(t *testing.T) {
 	offers := operatortest.Offers()
 	offers.Consumers = append(offers.Consumers, rest.Consumer{ClusterID: "zagreb", Known: true, Because: "no ResourcePolicy in force is for this consumer"})
 	for _, width := range []int{80, 160} {
-		for name, isWide := range map[string]bool{"offers": false, "wide": true} {
+		for name, table := range map[string]*output.Table{
+			"offers": byClass(rowsOf(&offers), width), "by-resource": byResource(rowsOf(&offers), ""), "wide": byResource(rowsOf(&offers), output.Wide),
+		} {
 			t.Run(fmt.Sprintf("%s at %d", name, width), func(t *testing.T) {
-				lines := table(rowsOf(&offers), isWide).Lines(width, false)
+				lines := table.Lines(width, false)
 				operatortest.Golden(t, fmt.Sprintf("%s-%d.txt", name, width), lines)
 				operatortest.Fits(t, width, lines)
 			})
 		}
+	}
+}
+
+// one returns the default offer, or the offer to rome, of one resource.
+func one(consumer, name, offered, granted, used string) []row {
+	o := rest.Offer{Class: "gold", Policy: "gold-pool", Resources: operatortest.Amounts(name, offered), Because: []string{name + " 1: why"}}
+	if granted != "" {
+		o.Granted = operatortest.Amounts(name, granted)
+	}
+	if used != "" {
+		o.Used = operatortest.Amounts(name, used)
+	}
+	return offerRows(consumer, []rest.Offer{o})
+}
+
+func TestAmountsAreRoundedDownForPeopleAndExactInWide(t *testing.T) {
+	for _, tc := range []struct {
+		rows                   []row
+		class, resource, exact string
+	}{
+		{one("rome", "cpu", "13750m", "2500m", "2500m"), "cpu 13.7 | cpu 2.5 | cpu 2.5", "13.7 | 2.5 | 2.5", "13.75 | 2.5 | 2.5"},
+		{one("rome", "memory", "69363721830", "16Gi", ""), "memory 64.5Gi | memory 16Gi | 0", "64.5Gi | 16Gi | 0", "69363721830 | 16Gi | 0"},
+		// What differs reads differently.
+		{one("rome", "cpu", "13750m", "", "13751m"), "cpu 13.75 | 0 | cpu 13.751", "13.75 | 0 | 13.751", "13.75 | 0 | 13.751"},
+		// Nothing is 0, and there is no - but where there can be nothing.
+		{one("rome", "cpu", "0", "", "0"), "cpu 0 | 0 | 0", "0 | 0 | 0", "0 | 0 | 0"},
+		{one(output.Anyone, "cpu", "2", "", ""), "cpu 2 |  | ", "2 |  | ", "2 |  | "},
+	} {
+		if got := strings.Join(byClass(tc.rows, 0).Rows[0].Cells[3:6], " | "); got != tc.class {
+			t.Errorf("got %q, want %q", got, tc.class)
+		}
+		if got := strings.Join(byResource(tc.rows, "").Rows[0].Cells[3:6], " | "); got != tc.resource {
+			t.Errorf("by resource: got %q, want %q", got, tc.resource)
+		}
+		if got := strings.Join(byResource(tc.rows, output.Wide).Rows[0].Cells[3:6], " | "); got != tc.exact {
+			t.Errorf("wide: got %q, want %q", got, tc.exact)
+		}
+	}
+}
+
+func TestOffersAreSortedByAColumn(t *testing.T) {
+	offers := operatortest.Offers()
+	offers.Consumers = append(offers.Consumers, rest.Consumer{ClusterID: "zagreb", Known: true, Because: "no ResourcePolicy in force is for this consumer"})
+	const id = "9f1c2a44-7a53-4d1e-8e0b-5f6f0d7c1b22"
+	for _, tc := range []struct{ order, resource, want string }{
+		{"consumer", "", id + "/<unnamed> oslo/<unnamed> oslo/gold rome/<unnamed> rome/gold zagreb/ <anyone>/<unnamed>"},
+		{"class", "", "zagreb/ " + id + "/<unnamed> oslo/<unnamed> rome/<unnamed> oslo/gold rome/gold <anyone>/<unnamed>"},
+		{"policy", "", "zagreb/ oslo/gold rome/gold " + id + "/<unnamed> oslo/<unnamed> rome/<unnamed> <anyone>/<unnamed>"},
+		{"offered", "", "rome/gold oslo/gold " + id + "/<unnamed> oslo/<unnamed> rome/<unnamed> zagreb/ <anyone>/<unnamed>"},
+		{"granted", "memory", "rome/gold " + id + "/<unnamed> oslo/<unnamed> oslo/gold rome/<unnamed> zagreb/ <anyone>/<unnamed>"},
+		{"used", "pods", "rome/gold oslo/gold " + id + "/<unnamed> oslo/<unnamed> rome/<unnamed> zagreb/ <anyone>/<unnamed>"},
+	} {
+		test.Must(t, checkOrder(tc.order))
+		var got []string
+		for _, of := range offersIn(inOrder(rowsOf(&offers), tc.order, tc.resource)) {
+			got = append(got, of[0].consumer+"/"+of[0].class)
+		}
+		if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%s of %q (-want +got):\n%s", tc.order, tc.resource, diff)
+		}
+	}
+	if err := checkOrder("size"); err == nil || err.Error() != `there is no order "size": write --sort=consumer|class|policy|offered|granted|used` {
+		t.Error(err)
+	}
+}
+
+func TestAResourceIsKeptWithTheOffersThatHaveIt(t *testing.T) {
+	offers := operatortest.Offers()
+	keepOffers(&offers, func(all []rest.Offer) []rest.Offer { return ofResource(all, "nvidia.com/gpu") })
+	var got []string
+	for _, r := range rowsOf(&offers) {
+		got = append(got, r.consumer+"/"+r.class+"/"+r.resource+": "+r.why)
+	}
+	why := ": 50% of 4 is a pool of 2, 0 committed, 2 remaining; it has 0"
+	if diff := cmp.Diff([]string{"oslo/gold/nvidia.com/gpu" + why, "rome/gold/nvidia.com/gpu" + why}, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 
@@ -50,7 +130,7 @@ func TestChangesShowOldAndNewWithTheirReasonsAndWithoutTheHeader(t *testing.T) {
 	before.Policies[0].Generation, after.Policies[0].Generation = 1, 2
 	for _, width := range []int{80, 160} {
 		t.Run(strconv.Itoa(width), func(t *testing.T) {
-			c := compare(answerOf(&before), answerOf(&after), new(offersOptions).shows)
+			c := new(offersOptions).compare(answerOf(&before), answerOf(&after))
 			lines := c.lines(width, false)
 			operatortest.Golden(t, fmt.Sprintf("changes-%d.txt", width), lines)
 			operatortest.Fits(t, width, lines)
@@ -104,7 +184,7 @@ func TestChangesOfPoliciesOfOtherClassesAreNotListed(t *testing.T) {
 func TestAnAnswerThatIsTheSameChangesNothing(t *testing.T) {
 	before, after := operatortest.Offers(), operatortest.Offers()
 	after.Revision++
-	if got := compare(answerOf(&before), answerOf(&after), new(offersOptions).shows); got.rows != nil || got.policies != nil {
+	if got := new(offersOptions).compare(answerOf(&before), answerOf(&after)); got.rows != nil || got.policies != nil {
 		t.Errorf("got %v", got)
 	}
 }

@@ -1,6 +1,7 @@
 package offers
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,7 @@ func (o *offersOptions) show(ctx context.Context) error {
 // printAll prints the offers, and before and after a table the notice, unless it is empty.
 func (o *offersOptions) printAll(now *offersAnswer, notice string) error {
 	p := output.For(o.streams.Out)
-	if o.asValue() {
+	if output.IsValue(o.format) {
 		return p.Value(o.format, now.value)
 	}
 	unknown.Print(notice, o.streams.ErrOut)
@@ -76,21 +77,23 @@ func (o *offersOptions) printAll(now *offersAnswer, notice string) error {
 		fmt.Fprintln(o.streams.ErrOut, o.nothing())
 		return nil
 	}
-	return p.Table(table(now.rows, o.format == wide))
+	rows := inOrder(now.rows, o.order, o.resource)
+	if o.byResource || o.watch || o.format == output.Wide {
+		return p.Table(byResource(rows, o.format))
+	}
+	return p.Table(byClass(rows, p.Width))
 }
-
-// asValue reports whether the operator's answer is printed as it is.
-func (o *offersOptions) asValue() bool { return o.format == output.JSON || o.format == output.YAML }
 
 // nothing says why there is no row.
 func (o *offersOptions) nothing() string {
+	text := "No offers: no ResourcePolicy offers " + cmp.Or(o.resource, "anything")
 	switch {
 	case !o.oneClass:
-		return "No offers: no ResourcePolicy offers anything."
+		return text + "."
 	case o.class == "":
-		return "No offers: no ResourcePolicy offers anything in the class without a name."
+		return text + " in the class without a name."
 	}
-	return "No offers: no ResourcePolicy offers anything in class " + o.class + "."
+	return text + " in class " + o.class + "."
 }
 
 // follow asks the operator again and again, and prints what has changed. An operator that cannot
@@ -126,13 +129,13 @@ func (o *offersOptions) follow(ctx context.Context, now offersAnswer) error {
 
 // printChanges prints what differs between two answers, if anything.
 func (o *offersOptions) printChanges(before, after *offersAnswer) error {
-	c := compare(before, after, o.shows)
+	c := o.compare(before, after)
 	if len(c.rows)+len(c.policies) == 0 {
 		return nil
 	}
 	p := output.For(o.streams.Out)
 	var err error
-	if o.asValue() {
+	if output.IsValue(o.format) {
 		err = p.Value(o.format, after.value)
 	} else {
 		err = p.Lines(c.lines(p.Width, p.Color)...)

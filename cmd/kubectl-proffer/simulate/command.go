@@ -38,7 +38,9 @@ var long = `Show what a change of policies or nodes would do, without making it.
 Each ResourcePolicy goes through a dry run of the API server, so its defaults and rules apply. A
 file replaces a policy of the same name. The operator then evaluates the change with the code that
 evaluates what is in force, and writes nothing. The answer lists offers, policies and grants that
-would be different, and the consumers whose pods would be evicted.
+would be different, and the consumers whose pods would be evicted. It begins and ends with a
+sentence that sums it up. Consumers for which the same changes share a row. Amounts are rounded
+down. With -o wide they are exact, and each change has a row.
 
 With --world=cluster, no operator is needed: the plugin itself reads the objects that an operator
 reads, with your rights, and evaluates them with the same code. With --world=FILE, the plugin
@@ -107,7 +109,7 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	set.StringArrayVar(&o.addNodes, "add-nodes", nil, "Nodes that join, Ready and without taints: "+addNodesForm+".")
 	set.StringVar(&o.world, "world", worldOperator,
 		"What to evaluate the change on: operator, cluster, or a file of kubectl proffer snapshot.")
-	complete.FormatFlag(cmd, &o.format, formatTable, output.JSON, output.YAML, formatMarkdown)
+	complete.FormatFlag(cmd, &o.format, formatTable, output.Wide, output.JSON, output.YAML, formatMarkdown)
 	complete.Flag(cmd, "delete", complete.Policies(flags))
 	complete.Flag(cmd, "drain", complete.Nodes(flags))
 	complete.Flag(cmd, "add-nodes", complete.Words())
@@ -160,8 +162,8 @@ func (o *simulateOptions) simulate(ctx context.Context, change *rest.Change) (*r
 func (o *simulateOptions) print(simulation *rest.Simulation) error {
 	p := output.For(o.streams.Out)
 	switch o.format {
-	case formatTable:
-		return p.Lines(text(simulation, p.Width, p.Color)...)
+	case formatTable, output.Wide:
+		return p.Lines(text(simulation, o.format, p.Width, p.Color)...)
 	case formatMarkdown:
 		return p.Lines(markdown(simulation)...)
 	default:

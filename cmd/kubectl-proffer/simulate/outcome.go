@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -37,13 +38,14 @@ type section struct {
 	lines []string
 }
 
-// sections returns the answer in parts, without those that are empty.
-func sections(s *rest.Simulation) []section {
+// sections returns the answer in parts, without those that are empty. In format output.Wide amounts are exact,
+// and each change has a row of its own.
+func sections(s *rest.Simulation, format string) []section {
 	all := []section{
 		{title: "Policies that are invalid", table: problemsTable(s.Problems)},
-		{title: "Offers that change", table: offersTable(s.Offers)},
+		{title: "Offers that change", table: offersTable(s.Offers, format)},
 		{title: "Policies whose reason changes", table: policiesTable(s.Policies)},
-		{title: "ResourceSlices whose grants change", table: slicesTable(s.Slices)},
+		{title: "ResourceSlices whose grants change", table: slicesTable(s.Slices, format)},
 		{title: "Evictions", table: evictionsTable(s.Evicted)},
 		{title: "Not considered", lines: s.Unknown},
 	}
@@ -68,16 +70,48 @@ func problemsTable(problems map[string][]string) *output.Table {
 	return t
 }
 
-func offersTable(changes []rest.OfferChange) *output.Table {
+func offersTable(changes []rest.OfferChange, format string) *output.Table {
 	t := &output.Table{Header: []string{"CONSUMER", "CLASS", "RESOURCE", "NOW", "THEN", "WHY"}, Text: true}
-	for _, c := range changes {
-		consumer := c.Consumer
+	for _, alike := range fold(changes, format, func(c rest.OfferChange) rest.OfferChange {
+		c.Consumer = ""
+		return c
+	}) {
+		c := &alike[0]
+		consumer := andMore(c.Consumer, len(alike))
 		if c.Anyone {
 			consumer = output.Anyone
 		}
-		t.Add(consumer, output.Class(c.Class), c.Resource, c.Now, c.Then, why(c.Resource, c.Because))
+		written, _ := rest.Explanation([]string{c.Because}, c.Resource)
+		amounts := output.Notation(format, written).Texts(c.Resource, c.Then, c.Now)
+		t.Add(consumer, output.Class(c.Class), c.Resource, amounts[1], amounts[0], why(c.Resource, c.Because))
 	}
 	return t
+}
+
+// fold groups the changes of which what they have in common is the same, each group where its first one is.
+// In format output.Wide each change is a group.
+func fold[T any, K comparable](changes []T, format string, common func(T) K) [][]T {
+	var groups [][]T
+	at := map[K]int{}
+	for _, c := range changes {
+		key := common(c)
+		i, ok := at[key]
+		if !ok || format == output.Wide {
+			i = len(groups)
+			at[key] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], c)
+	}
+	return groups
+}
+
+// andMore names the first of n.
+func andMore(first string, n int) string {
+	if n == 1 {
+		return first
+	}
+	return fmt.Sprintf("%s and %d more", first, n-1)
 }
 
 // why is the explanation of an amount without the resource and the amount before it.
@@ -96,21 +130,47 @@ func policiesTable(changes []rest.PolicyChange) *output.Table {
 	return t
 }
 
-// slicesTable has a row for each resource of a slice whose grant changes.
-func slicesTable(changes []rest.SliceChange) *output.Table {
-	t := &output.Table{Header: []string{"CONSUMER", "SLICE", "CLASS", "RESOURCE", "NOW", "THEN", "WHY"}, Text: true}
+// grantChange is one amount of a ResourceSlice that changes.
+type grantChange struct {
+	consumer, slice, class, resource string
+	now, then                        string
+	because                          string
+}
+
+// grantChanges lists the amounts that change.
+func grantChanges(changes []rest.SliceChange) []grantChange {
+	var all []grantChange
 	for _, c := range changes {
 		names := maps.Clone(c.Now)
 		if names == nil {
 			names = rest.Amounts{}
 		}
 		maps.Copy(names, c.Then)
-		for _, resource := range slices.Sorted(maps.Keys(names)) {
-			now, then := output.Amount(c.Now, resource), output.Amount(c.Then, resource)
-			if now != then {
-				t.Add(c.Consumer, c.Namespace+"/"+c.Name, output.Class(c.Class), resource, now, then, c.Because)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			now, then := c.Now.OrZero(name), c.Then.OrZero(name)
+			if now.Cmp(*then) != 0 {
+				all = append(all, grantChange{
+					c.Consumer, c.Namespace + "/" + c.Name, output.Class(c.Class), name, now.String(), then.String(), c.Because,
+				})
 			}
 		}
+	}
+	return all
+}
+
+func slicesTable(changes []rest.SliceChange, format string) *output.Table {
+	t := &output.Table{Header: []string{"CONSUMER", "SLICE", "CLASS", "RESOURCE", "NOW", "THEN", "WHY"}, Text: true}
+	for _, alike := range fold(grantChanges(changes), format, func(c grantChange) grantChange {
+		c.consumer, c.slice = "", ""
+		return c
+	}) {
+		c, consumers := &alike[0], map[string]struct{}{}
+		for i := range alike {
+			consumers[alike[i].consumer] = struct{}{}
+		}
+		amounts := output.Notation(format, "").Texts(c.resource, c.now, c.then)
+		t.Add(andMore(c.consumer, len(consumers)), andMore(c.slice, len(alike)), c.class, c.resource,
+			amounts[0], amounts[1], c.because)
 	}
 	return t
 }
@@ -125,17 +185,12 @@ func evictionsTable(evictions []rest.Eviction) *output.Table {
 	return t
 }
 
-// text returns the lines of the answer for a terminal.
-func text(s *rest.Simulation, width int, color bool) []string {
-	var lines []string
-	if status(s) == exitNothing {
-		lines = append(lines, "Nothing changes.")
-	}
-	for _, x := range sections(s) {
-		if len(lines) > 0 {
-			lines = append(lines, "")
-		}
-		lines = append(lines, x.title+":")
+// text returns the lines of the answer for a terminal, which begin and end with the summary.
+func text(s *rest.Simulation, format string, width int, color bool) []string {
+	sentence := output.Wrap(summary(s, output.OneLine), width)
+	lines := slices.Clone(sentence)
+	for _, x := range sections(s, format) {
+		lines = append(lines, "", x.title+":")
 		if x.table != nil {
 			lines = append(lines, x.table.Lines(width, color)...)
 		}
@@ -143,20 +198,16 @@ func text(s *rest.Simulation, width int, color bool) []string {
 			lines = append(lines, output.Hanging("- ", line, width)...)
 		}
 	}
+	if len(lines) > len(sentence) {
+		lines = append(append(lines, ""), sentence...)
+	}
 	return lines
 }
 
 // markdown returns the answer for a merge request.
 func markdown(s *rest.Simulation) []string {
-	summary := "**Nothing changes.**"
-	switch status(s) {
-	case exitEviction:
-		summary = "**Pods would be evicted.**"
-	case exitChanges:
-		summary = "**Offers, policies or grants would change; no pod would be evicted.**"
-	}
-	lines := []string{"### kubectl proffer simulate", "", summary}
-	for _, x := range sections(s) {
+	lines := []string{"### kubectl proffer simulate", "", "**" + summary(s, codeSpan) + "**"}
+	for _, x := range sections(s, formatMarkdown) {
 		lines = append(lines, "", "#### "+x.title, "")
 		if x.table != nil {
 			lines = append(lines, markdownTable(x.table)...)

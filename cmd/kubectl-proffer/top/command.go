@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
@@ -22,7 +23,8 @@ const (
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	return &cobra.Command{
+	var format string
+	cmd := &cobra.Command{
 		Use:   "top [policies|consumers|nodes]",
 		Short: "Show capacity and its use by policy, consumer or node",
 		Long: `Show capacity and its use by policy (the default), consumer or node.
@@ -39,6 +41,9 @@ nodes: LOCAL is what this cluster's own pods request, USED what pods of consumer
 are the policies that offer the node. The sums below are over all nodes in pools, and over the
 offers of all classes.
 
+Amounts are rounded down; -o wide prints them exactly, and -o json the rows for a script. 0 is
+nothing; - stands for what there is not, such as the pool of a policy of fixed amounts.
+
 policies needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operator, consumers and
 nodes need Role ` + operatorclient.Simulator.Role + ` there.`,
 		Example: `  # Capacity, commitments and oversubscription of each policy
@@ -48,7 +53,10 @@ nodes need Role ` + operatorclient.Simulator.Role + ` there.`,
   kubectl proffer top consumers
 
   # Which pools each node is in
-  kubectl proffer top nodes`,
+  kubectl proffer top nodes
+
+  # For a script
+  kubectl proffer top consumers -o json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 || cobra.OnlyValidArgs(cmd, args) != nil {
 				return errors.New("write one of " + byPolicies + ", " + byConsumers + " and " + byNodes)
@@ -61,18 +69,25 @@ nodes need Role ` + operatorclient.Simulator.Role + ` there.`,
 			if len(args) > 0 {
 				by = args[0]
 			}
-			return run(cmd.Context(), flags, streams, by)
+			return run(cmd.Context(), flags, streams, by, format)
 		},
 	}
+	complete.FormatFlag(cmd, &format, output.Wide, output.JSON, output.YAML)
+	return cmd
 }
 
-func run(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by string) error {
-	tables, err := tablesOf(ctx, flags, streams, by)
+func run(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by, format string,
+) error {
+	rows, err := read(ctx, flags, streams, by)
 	if err != nil {
 		return err
 	}
 	p := output.For(streams.Out)
-	for i, t := range tables {
+	if output.IsValue(format) {
+		return p.Value(format, rows)
+	}
+	for i, t := range rows.tables(by, format) {
 		if len(t.Rows) == 0 {
 			fmt.Fprintln(streams.ErrOut, "There is nothing to show: the operator has no "+by+".")
 			return nil
@@ -89,30 +104,53 @@ func run(ctx context.Context, flags *operatorclient.Flags, streams genericioopti
 	return nil
 }
 
-// tablesOf asks the operator for what the tables show.
-func tablesOf(
+// top holds the rows of one kind, the others are nil: the JSON of kubectl proffer top -o json.
+type top struct {
+	Policies  []policyRow   `json:"policies,omitzero"`
+	Consumers []consumerRow `json:"consumers,omitzero"`
+	Nodes     []nodeRow     `json:"nodes,omitzero"`
+	// Total are the sums over Nodes.
+	Total []totalRow `json:"total,omitzero"`
+}
+
+func (t *top) tables(by, format string) []*output.Table {
+	switch by {
+	case byPolicies:
+		return []*output.Table{policiesTable(t.Policies, format)}
+	case byConsumers:
+		return []*output.Table{consumersTable(t.Consumers, format)}
+	}
+	return []*output.Table{nodesTable(t.Nodes, format), totalTable(t.Total, format)}
+}
+
+// read asks the operator for the rows.
+func read(
 	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by string,
-) ([]*output.Table, error) {
+) (rows top, err error) {
 	account := operatorclient.Simulator
 	if by == byPolicies {
 		account = operatorclient.Reader
 	}
 	client, err := flags.Client(account)
 	if err != nil {
-		return nil, err
+		return rows, err
 	}
 	defer output.Slow(streams.ErrOut, "Waiting for the operator")()
 	offers, err := client.Offers(ctx)
-	if err != nil || by == byPolicies {
-		return []*output.Table{policiesTable(offers)}, err
+	if err != nil {
+		return rows, err
+	}
+	if by == byPolicies {
+		rows.Policies = policyRows(offers)
+		return rows, nil
 	}
 	world, err := client.World(ctx)
-	if err != nil {
-		return nil, err
+	switch {
+	case err != nil:
+	case by == byConsumers:
+		rows.Consumers = consumerRows(offers, world)
+	default:
+		rows.Nodes, rows.Total, err = nodeRows(offers, world)
 	}
-	if by == byConsumers {
-		return []*output.Table{consumersTable(offers, world)}, nil
-	}
-	nodes, total, err := nodesTables(offers, world)
-	return []*output.Table{nodes, total}, err
+	return rows, err
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
@@ -11,22 +13,37 @@ import (
 // inClass is a consumer in a class.
 type inClass struct{ consumer, class string }
 
-// consumersTable has a row for each consumer, class and resource. The consumers that use most of an
-// offer come first. A consumer waits for what its ResourceSlices have asked for and were not
-// granted.
-func consumersTable(offers *rest.Offers, world *rest.World) *output.Table {
-	t := &output.Table{Header: []string{"CONSUMER", "CLASS", "RESOURCE", "OFFERED", "GRANTED", "USED", "USED%", "WAITING"}}
+// consumerRow is one resource of a consumer in a class.
+type consumerRow struct {
+	Consumer string `json:"consumer"`
+	Class    string `json:"class"`
+	Resource string `json:"resource"`
+	// Offered is absent if a ResourceSlice asks for what is not offered.
+	Offered *resource.Quantity `json:"offered,omitempty"`
+	Granted *resource.Quantity `json:"granted"`
+	Used    *resource.Quantity `json:"used"`
+	// UsedPercent is the part of the offer that is used, absent without an offer.
+	UsedPercent *int `json:"usedPercent,omitempty"`
+	// Waiting is what the ResourceSlices have asked for and were not granted.
+	Waiting *resource.Quantity `json:"waiting"`
+}
+
+// consumerRows has a row for each consumer, class and resource. The consumers that use most of an
+// offer come first.
+func consumerRows(offers *rest.Offers, world *rest.World) []consumerRow {
 	waiting := waitingFor(world.Slices)
 	most := map[string]float64{}
-	var rows [][]string
+	rows := []consumerRow{}
 	add := func(key inClass, o *rest.Offer) {
-		offered, granted, used, waiting := sums(o.Resources), sums(o.Granted), sums(o.Used), waiting[key]
-		for _, name := range resources(offered, waiting) {
-			most[key.consumer] = max(most[key.consumer], share(used, offered, name))
-			rows = append(rows, []string{
-				key.consumer, output.Class(key.class), name, offered.text(name), granted.text(name), used.text(name),
-				percent(used, offered, name), waiting.text(name),
-			})
+		waiting := waiting[key]
+		for _, name := range resources(sums(o.Resources), waiting) {
+			row := consumerRow{
+				Consumer: key.consumer, Class: key.class, Resource: name, Offered: o.Resources.Of(name),
+				Granted: o.Granted.OrZero(name), Used: o.Used.OrZero(name), Waiting: waiting.orZero(name),
+			}
+			row.UsedPercent = percent(row.Used, row.Offered)
+			most[key.consumer] = max(most[key.consumer], share(row.Used, row.Offered))
+			rows = append(rows, row)
 		}
 	}
 	for i := range offers.Consumers {
@@ -41,22 +58,22 @@ func consumersTable(offers *rest.Offers, world *rest.World) *output.Table {
 	for key := range waiting {
 		add(key, &rest.Offer{})
 	}
-	slices.SortFunc(rows, func(a, b []string) int {
-		return cmp.Or(cmp.Compare(most[b[0]], most[a[0]]), slices.Compare(a, b))
+	slices.SortFunc(rows, func(a, b consumerRow) int {
+		return cmp.Or(cmp.Compare(most[b.Consumer], most[a.Consumer]), cmp.Compare(a.Consumer, b.Consumer),
+			cmp.Compare(output.Class(a.Class), output.Class(b.Class)), cmp.Compare(a.Resource, b.Resource))
 	})
-	for _, cells := range rows {
-		t.Add(cells...)
-	}
-	return t
+	return rows
 }
 
-// share returns how much of the offer is used, 0 without an offer.
-func share(used, offered sums, name string) float64 {
-	u, o := used[name], offered[name]
-	if o.Sign() <= 0 {
-		return 0
+func consumersTable(rows []consumerRow, format string) *output.Table {
+	t := &output.Table{Header: []string{"CONSUMER", "CLASS", "RESOURCE", "OFFERED", "GRANTED", "USED", "USED%", "WAITING"}}
+	for i := range rows {
+		r := &rows[i]
+		amounts := output.Notation(format, "")(r.Resource, r.Offered, r.Granted, r.Used, r.Waiting)
+		t.Add(r.Consumer, output.Class(r.Class), r.Resource,
+			amounts[0], amounts[1], amounts[2], percentText(r.UsedPercent), amounts[3])
 	}
-	return u.AsApproximateFloat64() / o.AsApproximateFloat64()
+	return t
 }
 
 // waitingFor returns what slices have asked for and were not granted.

@@ -51,11 +51,32 @@ func useOf(pods []rest.WorldPod) nodeUse {
 	return u
 }
 
-// nodesTables returns a table with a row for each node and resource, and one with the sums over the
-// nodes that are in some pool.
-func nodesTables(offers *rest.Offers, snapshot *rest.World) (nodes, total *output.Table, err error) {
-	nodes = &output.Table{Header: []string{"NODE", "STATE", "RESOURCE", "ALLOCATABLE", "LOCAL", "USED", "POOLS"}}
-	total = &output.Table{Header: []string{"RESOURCE", "ALLOCATABLE", "LOCAL", "USED", "OFFERED", "OFFERED%"}}
+// nodeRow is one resource of a node.
+type nodeRow struct {
+	Node        string             `json:"node"`
+	State       string             `json:"state"`
+	Resource    string             `json:"resource"`
+	Allocatable *resource.Quantity `json:"allocatable"`
+	Local       *resource.Quantity `json:"local"`
+	Used        *resource.Quantity `json:"used"`
+	// Pools are the policies that offer the node.
+	Pools []string `json:"pools,omitempty"`
+}
+
+// totalRow is the sum of one resource over the nodes that are in some pool.
+type totalRow struct {
+	Resource    string             `json:"resource"`
+	Allocatable *resource.Quantity `json:"allocatable"`
+	Local       *resource.Quantity `json:"local"`
+	Used        *resource.Quantity `json:"used"`
+	Offered     *resource.Quantity `json:"offered"`
+	// OfferedPercent is the part that is offered, absent if no node has the resource.
+	OfferedPercent *int `json:"offeredPercent,omitempty"`
+}
+
+// nodeRows returns a row for each node and resource, and the sums.
+func nodeRows(offers *rest.Offers, snapshot *rest.World) (nodes []nodeRow, total []totalRow, err error) {
+	nodes, total = []nodeRow{}, []totalRow{}
 	pools, use := poolsOf(snapshot), useOf(snapshot.Pods)
 	allocatable, local, used := sums{}, sums{}, sums{}
 	for i := range snapshot.Nodes {
@@ -68,7 +89,10 @@ func nodesTables(offers *rest.Offers, snapshot *rest.World) (nodes, total *outpu
 		a, l, u := sums(n.Allocatable), use.local[n.Name], use.used[n.Name]
 		for _, name := range resources(a) {
 			if positive(name, a, l, u) {
-				nodes.Add(n.Name, stateOf(n), name, a.text(name), l.text(name), u.text(name), strings.Join(in, ","))
+				nodes = append(nodes, nodeRow{
+					Node: n.Name, State: stateOf(n), Resource: name,
+					Allocatable: a.orZero(name), Local: l.orZero(name), Used: u.orZero(name), Pools: in,
+				})
 			}
 		}
 		if len(in) > 0 {
@@ -85,11 +109,35 @@ func nodesTables(offers *rest.Offers, snapshot *rest.World) (nodes, total *outpu
 	}
 	for _, name := range resources(allocatable, offered) {
 		if positive(name, allocatable, offered) {
-			total.Add(name, allocatable.text(name), local.text(name), used.text(name), offered.text(name),
-				percent(offered, allocatable, name))
+			row := totalRow{
+				Resource: name, Allocatable: allocatable.orZero(name), Local: local.orZero(name),
+				Used: used.orZero(name), Offered: offered.orZero(name),
+			}
+			row.OfferedPercent = percent(row.Offered, row.Allocatable)
+			total = append(total, row)
 		}
 	}
 	return nodes, total, nil
+}
+
+func nodesTable(rows []nodeRow, format string) *output.Table {
+	t := &output.Table{Header: []string{"NODE", "STATE", "RESOURCE", "ALLOCATABLE", "LOCAL", "USED", "POOLS"}}
+	for i := range rows {
+		r := &rows[i]
+		amounts := output.Notation(format, "")(r.Resource, r.Allocatable, r.Local, r.Used)
+		t.Add(append(append([]string{r.Node, r.State, r.Resource}, amounts...), strings.Join(r.Pools, ","))...)
+	}
+	return t
+}
+
+func totalTable(rows []totalRow, format string) *output.Table {
+	t := &output.Table{Header: []string{"RESOURCE", "ALLOCATABLE", "LOCAL", "USED", "OFFERED", "OFFERED%"}}
+	for i := range rows {
+		r := &rows[i]
+		amounts := output.Notation(format, "")(r.Resource, r.Allocatable, r.Local, r.Used, r.Offered)
+		t.Add(append(append([]string{r.Resource}, amounts...), percentText(r.OfferedPercent))...)
+	}
+	return t
 }
 
 // stateOf returns the state in which a node counts, whether it is in its grace, and the cluster that a

@@ -3,15 +3,31 @@ package top
 import (
 	"strconv"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
-// policiesTable has a row for each policy and resource.
-func policiesTable(offers *rest.Offers) *output.Table {
-	t := &output.Table{Header: []string{
-		"POLICY", "CLASS", "REASON", "NODES", "RESOURCE", "CAPACITY", "COMMITTED", "USED", "REMAINING", "OFFERED", "OFFERED%",
-	}}
+// policyRow is one resource of a policy. The resource is empty for a policy without amounts.
+type policyRow struct {
+	Policy   string `json:"policy"`
+	Class    string `json:"class"`
+	Reason   string `json:"reason"`
+	Nodes    *int   `json:"nodes,omitempty"`
+	Resource string `json:"resource,omitempty"`
+	// Capacity, Committed and Remaining are absent for amounts that are not of a pool.
+	Capacity  *resource.Quantity `json:"capacity,omitempty"`
+	Committed *resource.Quantity `json:"committed,omitempty"`
+	Used      *resource.Quantity `json:"used,omitempty"`
+	Remaining *resource.Quantity `json:"remaining,omitempty"`
+	Offered   *resource.Quantity `json:"offered,omitempty"`
+	// OfferedPercent is the part of the capacity that is offered, absent without a capacity.
+	OfferedPercent *int `json:"offeredPercent,omitempty"`
+}
+
+// policyRows has a row for each policy and resource.
+func policyRows(offers *rest.Offers) []policyRow {
 	offered, used := perKey[string]{}, perKey[string]{}
 	for i := range offers.Consumers {
 		for _, o := range offers.Consumers[i].Offers {
@@ -19,23 +35,40 @@ func policiesTable(offers *rest.Offers) *output.Table {
 			used.sumsFor(o.Policy).add(o.Used)
 		}
 	}
+	rows := []policyRow{}
 	for i := range offers.Policies {
 		p := &offers.Policies[i]
-		capacity, committed, remaining := sums(p.Capacity), sums(p.Committed), sums(p.Remaining)
-		nodes := ""
-		if p.Nodes != nil {
-			nodes = strconv.Itoa(*p.Nodes)
-		}
 		offered, used := offered[p.Name], used[p.Name]
-		names := resources(capacity, committed, remaining, offered)
+		names := resources(sums(p.Capacity), sums(p.Committed), sums(p.Remaining), offered)
 		if len(names) == 0 {
-			t.Add(p.Name, output.Class(p.Class), p.Reason, nodes, "", "", "", "", "", "", "")
+			names = []string{""}
 		}
 		for _, name := range names {
-			t.Add(p.Name, output.Class(p.Class), p.Reason, nodes, name,
-				capacity.text(name), committed.text(name), used.text(name), remaining.text(name), offered.text(name),
-				percent(offered, capacity, name))
+			row := policyRow{Policy: p.Name, Class: p.Class, Reason: p.Reason, Nodes: p.Nodes, Resource: name}
+			if name != "" {
+				row.Capacity, row.Committed, row.Remaining = p.Capacity.Of(name), p.Committed.Of(name), p.Remaining.Of(name)
+				row.Used, row.Offered = used.orZero(name), offered.orZero(name)
+				row.OfferedPercent = percent(row.Offered, row.Capacity)
+			}
+			rows = append(rows, row)
 		}
+	}
+	return rows
+}
+
+func policiesTable(rows []policyRow, format string) *output.Table {
+	t := &output.Table{Header: []string{
+		"POLICY", "CLASS", "REASON", "NODES", "RESOURCE", "CAPACITY", "COMMITTED", "USED", "REMAINING", "OFFERED", "OFFERED%",
+	}}
+	for i := range rows {
+		r := &rows[i]
+		nodes := ""
+		if r.Nodes != nil {
+			nodes = strconv.Itoa(*r.Nodes)
+		}
+		amounts := output.Notation(format, "")(r.Resource, r.Capacity, r.Committed, r.Used, r.Remaining, r.Offered)
+		cells := append([]string{r.Policy, output.Class(r.Class), r.Reason, nodes, r.Resource}, amounts...)
+		t.Add(append(cells, percentText(r.OfferedPercent))...)
 	}
 	return t
 }

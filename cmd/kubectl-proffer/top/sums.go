@@ -8,7 +8,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
 // sums are amounts by resource that are being added up.
@@ -30,18 +29,31 @@ func (s sums) addOne(name string, amount resource.Quantity) {
 	s[name] = sum
 }
 
-// text returns the sum of a resource, empty if nothing was added.
-func (s sums) text(name string) string {
-	return output.Amount(rest.Amounts(s), name)
+// orZero returns the sum of a resource.
+func (s sums) orZero(name string) *resource.Quantity { return rest.Amounts(s).OrZero(name) }
+
+// share returns how much of the whole the part is, 0 without a whole.
+func share(part, whole *resource.Quantity) float64 {
+	if whole == nil || whole.Sign() <= 0 {
+		return 0
+	}
+	return part.AsApproximateFloat64() / whole.AsApproximateFloat64()
 }
 
-// percent returns how much part is of whole, as in 150%, rounded down. It is empty without a whole.
-func percent(part, whole sums, name string) string {
-	p, w := part[name], whole[name]
-	if w.Sign() <= 0 {
+// percent returns how much part is of whole, rounded down, nil without a whole.
+func percent(part, whole *resource.Quantity) *int {
+	if whole == nil || whole.Sign() <= 0 {
+		return nil
+	}
+	return new(int(part.AsApproximateFloat64() * 100 / whole.AsApproximateFloat64()))
+}
+
+// percentText writes a percentage as in 150%, empty for none.
+func percentText(percent *int) string {
+	if percent == nil {
 		return ""
 	}
-	return strconv.Itoa(int(p.AsApproximateFloat64()*100/w.AsApproximateFloat64())) + "%"
+	return strconv.Itoa(*percent) + "%"
 }
 
 // positive reports whether any of the sums has more than 0 of the resource.

@@ -1,7 +1,9 @@
 package top
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
@@ -11,10 +13,11 @@ import (
 
 func TestTablesAreAlignedAtAnyWidth(t *testing.T) {
 	offers, world := operatortest.Offers(), operatortest.World()
-	nodes, total, err := nodesTables(&offers, &world)
+	nodes, total, err := nodeRows(&offers, &world)
 	test.Must(t, err)
 	for name, table := range map[string]*output.Table{
-		"policies": policiesTable(&offers), "consumers": consumersTable(&offers, &world), "nodes": nodes, "total": total,
+		"policies": policiesTable(policyRows(&offers), ""), "consumers": consumersTable(consumerRows(&offers, &world), ""),
+		"nodes": nodesTable(nodes, ""), "total": totalTable(total, ""),
 	} {
 		for _, width := range []int{80, 160} {
 			t.Run(fmt.Sprintf("%s at %d", name, width), func(t *testing.T) {
@@ -22,6 +25,47 @@ func TestTablesAreAlignedAtAnyWidth(t *testing.T) {
 				operatortest.Golden(t, fmt.Sprintf("%s-%d.txt", name, width), lines)
 				operatortest.Fits(t, width, lines)
 			})
+		}
+	}
+}
+
+func TestAmountsAreRoundedForPeopleAndExactInWide(t *testing.T) {
+	offers, world := operatortest.Offers(), operatortest.World()
+	rome := &offers.Consumers[2].Offers[1]
+	rome.Resources, rome.Used = operatortest.Amounts("memory", "69363721830"), operatortest.Amounts("memory", "69363721829")
+	offers.Consumers, world.Slices = offers.Consumers[2:3], nil
+	offers.Consumers[0].Offers = offers.Consumers[0].Offers[1:]
+	for format, want := range map[string]string{
+		"":          "rome gold memory 69363721830 16Gi 69363721829 99% 0",
+		output.Wide: "rome gold memory 69363721830 16Gi 69363721829 99% 0",
+	} {
+		if got := strings.Join(consumersTable(consumerRows(&offers, &world), format).Rows[0].Cells, " "); got != want {
+			t.Errorf("%q: got %q, want %q", format, got, want)
+		}
+	}
+	rome.Used = operatortest.Amounts("memory", "8Gi")
+	for format, want := range map[string]string{"": "rome gold memory 64.5Gi 16Gi 8Gi 12% 0", output.Wide: "rome gold memory 69363721830 16Gi 8Gi 12% 0"} {
+		if got := strings.Join(consumersTable(consumerRows(&offers, &world), format).Rows[0].Cells, " "); got != want {
+			t.Errorf("%q: got %q, want %q", format, got, want)
+		}
+	}
+}
+
+func TestJSONHasTheRowsWithExactAmounts(t *testing.T) {
+	offers, world := operatortest.Offers(), operatortest.World()
+	for name, tc := range map[string]struct {
+		rows any
+		want string
+	}{
+		"policies": {policyRows(&offers)[0], `{"policy":"gold-pool","class":"gold","reason":"Offering","nodes":3,"resource":"cpu",` +
+			`"capacity":"7","committed":"4","used":"3500m","remaining":"3","offered":"10","offeredPercent":142}`},
+		"a policy of fixed amounts": {policyRows(&offers)[5],
+			`{"policy":"standard","class":"","reason":"Offering","resource":"cpu","used":"0","offered":"6"}`},
+		"consumers": {consumerRows(&offers, &world)[3],
+			`{"consumer":"rome","class":"gold","resource":"cpu","offered":"6","granted":"3","used":"2500m","usedPercent":41,"waiting":"1"}`},
+	} {
+		if got, err := json.Marshal(tc.rows); err != nil || string(got) != tc.want {
+			t.Errorf("%s: %v\ngot  %s\nwant %s", name, err, got, tc.want)
 		}
 	}
 }

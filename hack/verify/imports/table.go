@@ -222,7 +222,7 @@ var table = []rule{
 		may: []string{
 			"api", "internal/policy", "internal/source/consumers", "internal/toggle", "internal/overview",
 			"internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
-			"internal/offer", "internal/plugins/filters", "internal/visible",
+			"internal/offer", "internal/plugins/filters", "internal/visible", "internal/quantity",
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,
 	},

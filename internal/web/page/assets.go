@@ -17,9 +17,10 @@ const htmxFile = "htmx-2.0.11.min.js"
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"class": className, "amounts": listed, "asked": asked, "labels": labelled, "linkable": linkable, "why": reasonOf,
-	"sorted": resourcesOf, "amount": amountOf, "segment": segment,
-	"count": count, "moment": moment, "machine": machine, "htmx": func() string { return htmxFile }, "leaveOut": leaveOut,
+	"class": className, "held": heldRows, "one": one, "default": defaultRows, "ofSlice": amountsOfSlice,
+	"requests": requests, "offerChange": offerChange, "grantChange": grantChange, "labels": labelled, "linkable": linkable,
+	"segment": segment, "count": count, "moment": moment, "machine": machine, "leaveOut": leaveOut,
+	"htmx": func() string { return htmxFile },
 }).ParseFS(files, "templates/*.html"))
 
 // assets are the files that all pages use, by name.

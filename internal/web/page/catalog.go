@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/http"
@@ -9,8 +10,10 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // timesFor bounds how old the times are that an open page of the catalog shows: then it is shown again,
@@ -54,21 +57,23 @@ func rowsOf(status *v1alpha1.OfferStatus) []amounts {
 	}
 	rows := make([]amounts, 0, len(names))
 	for _, name := range slices.Sorted(maps.Keys(names)) {
+		texts := quantity.Human(string(name), quantityOf(status.Available, name), quantityOf(status.Held, name),
+			quantityOf(status.Ceiling, name), quantityOf(status.LargestPod, name))
 		rows = append(rows, amounts{
-			Resource: string(name), Available: quantityOf(status.Available, name), Held: quantityOf(status.Held, name),
-			Ceiling: quantityOf(status.Ceiling, name), LargestPod: quantityOf(status.LargestPod, name),
+			Resource: string(name), Available: cmp.Or(texts[0], none), Held: cmp.Or(texts[1], none),
+			Ceiling: cmp.Or(texts[2], none), LargestPod: cmp.Or(texts[3], none),
 		})
 	}
 	return rows
 }
 
-// quantityOf returns the amount of a resource.
-func quantityOf(all v1alpha1.Quantities, name corev1.ResourceName) string {
+// quantityOf returns the amount of a resource, nil if there is none.
+func quantityOf(all v1alpha1.Quantities, name corev1.ResourceName) *resource.Quantity {
 	q, ok := all[name]
 	if !ok {
-		return none
+		return nil
 	}
-	return q.String()
+	return &q.Quantity
 }
 
 // labelled returns labels as in "region=eu-south, tier=gold".

@@ -33,7 +33,7 @@ func TestThePageOfACatalogShowsEachPartOfAnEntry(t *testing.T) {
 	f := gold()
 	text := ask(New(f), http.MethodGet, "/ui/catalog/rome", "").Body.String()
 	expect(t, text,
-		`<th scope="row">cpu</th><td>4</td><td>2</td><td>6</td><td>3500m</td>`,
+		`<th scope="row">cpu</th><td>4</td><td>2</td><td>6</td><td>3.5</td>`,
 		`<th scope="row">example.com/old</th><td>–</td><td>1</td><td>–</td><td>–</td>`,
 		`<th scope="row">memory</th><td>8Gi</td><td>–</td><td>12Gi</td><td>–</td>`,
 		"<dd>region=eu-south, tier=gold</dd>", "<dd>EUR 0.021 per cpu and hour</dd>",

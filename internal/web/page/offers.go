@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"strings"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 const (
@@ -68,19 +70,14 @@ func overviewPage(view View, _ *http.Request) (document, error) {
 func levelsOf(p rest.Policy, used rest.Amounts) []level {
 	var all []level
 	for _, name := range resourcesOf(p.Capacity) {
+		amounts := quantity.Human(name,
+			p.Capacity.Of(name), p.Committed.Of(name), used.OrZero(name), p.Remaining.Of(name))
 		all = append(all, level{
-			Resource: name, Capacity: amountOf(p.Capacity, name), Committed: amountOf(p.Committed, name),
-			Used: usedOf(used, name), Remaining: amountOf(p.Remaining, name),
-			Bar: barOf(p.Capacity, p.Committed, used, name),
+			Resource: name, Capacity: cmp.Or(amounts[0], none), Committed: cmp.Or(amounts[1], none), Used: amounts[2],
+			Remaining: cmp.Or(amounts[3], none), Bar: barOf(p.Capacity, p.Committed, used, name),
 		})
 	}
 	return all
-}
-
-// usedOf returns what pods request of a resource, 0 if there are none.
-func usedOf(used rest.Amounts, name string) string {
-	q := used[name]
-	return q.String()
 }
 
 func barOf(capacity, committed, used rest.Amounts, name string) bar {

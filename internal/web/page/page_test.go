@@ -29,6 +29,7 @@ type fake struct {
 	revision  uint64
 	policies  []rest.Policy
 	consumers []rest.Consumer
+	anyone    []rest.Offer
 	entries   []v1alpha1.OfferStatus
 	changes   []string
 	// candidates are the policies for each consumer.
@@ -76,7 +77,7 @@ func (f *fake) Overview() rest.Overview {
 func (f *fake) Used() map[string]rest.Amounts {
 	return map[string]rest.Amounts{"gold-pool": {"cpu": resource.MustParse("3")}}
 }
-func (f *fake) Anyone() []rest.Offer { return nil }
+func (f *fake) Anyone() []rest.Offer { return f.anyone }
 
 func (f *fake) IDs() iter.Seq[string] {
 	return func(yield func(string) bool) {
@@ -160,7 +161,7 @@ func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
 	h := New(gold())
 	for path, want := range map[string][]string{
 		"/ui/":               {"<h2>gold</h2>", "<td>8</td><td>4</td><td>3</td><td>4</td>", `class="used" y="7" width="37.5"`, `<span id="revision">7</span>`, "2026-01-02 03:04:05 UTC", "decides for 1 consumer, and grants 2 ResourceSlices, from 2 nodes."},
-		"/ui/consumers":      {`href="./consumers/rome"`, "<td>gold</td><td>cpu</td><td>6</td><td>–</td><td>3</td><td>gold-pool</td>", "Consumers 1 to 1 of 1"},
+		"/ui/consumers":      {`href="./consumers/rome"`, "<td>gold</td><td>cpu</td><td>6</td><td>0</td><td>3</td><td>gold-pool</td>", "Consumers 1 to 1 of 1"},
 		"/ui/consumers/rome": {`href="../policies"`, `href="../catalog/rome"`, "4 remaining; it has 2", "worker-1", "cpu=1", "<td>cpu=0.50</td>"},
 		"/ui/consumers/x%2F": {"Consumer x/", `href="../catalog/x%2F"`, "nothing is for it"},
 		"/ui/catalog/rome":   {`href="../consumers/rome"`, "Catalog of rome", "<h2>gold: A100 &lt;nodes&gt;</h2>", "<strong>Available</strong>: 4 &lt;remain&gt;"},
@@ -361,6 +362,33 @@ func TestAssetsAreAskedForOnceAndThenConfirmed(t *testing.T) {
 		if again.Code != http.StatusNotModified || again.Body.Len() > 0 {
 			t.Errorf("%s again: %d, %d bytes", name, again.Code, again.Body.Len())
 		}
+	}
+}
+
+// Amounts are rounded down, all of a row alike and as in the explanation. 0 is nothing, and – is what there is not.
+func TestAmountsAreWrittenForPeople(t *testing.T) {
+	f, q := gold(), resource.MustParse
+	f.policies[0].Capacity, f.policies[0].Committed, f.policies[0].Remaining = rest.Amounts{"memory": q("69363721830")}, rest.Amounts{"memory": q("32761684Ki")}, nil
+	o := &f.consumers[0].Offers[0]
+	o.Resources, o.Used, o.Because = rest.Amounts{"cpu": q("13750m"), "memory": q("69363721830")}, rest.Amounts{"cpu": q("13740m")}, []string{"memory 64.59Gi: all of 64.6Gi"}
+	f.anyone = f.consumers[0].Offers
+	f.answer.Offers = []rest.OfferChange{
+		{Consumer: "rome", Class: "gold", Resource: "memory", Now: "69363721830", Then: "32761684Ki", Because: "memory 31.2Gi: less"},
+		{Consumer: "oslo", Class: "gold", Resource: "cpu", Now: "13750m", Because: "gone"},
+	}
+	f.answer.Slices = []rest.SliceChange{{Now: rest.Amounts{"cpu": q("13750m")}}}
+	h := New(f)
+	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(), "<td>64.5Gi</td><td>31.2Gi</td><td>0</td><td>–</td>")
+	expect(t, ask(h, http.MethodGet, "/ui/consumers", "").Body.String(), "<td>cpu</td><td>13.75</td><td>0</td><td>13.74</td>", "<td>memory</td><td>64.59Gi</td><td>0</td><td>0</td>",
+		"<td>memory</td><td>64.59Gi</td><td>–</td><td>–</td>")
+	expect(t, ask(h, http.MethodGet, "/ui/consumers/rome", "").Body.String(), `<th scope="row">memory</th><td>64.59Gi</td><td>0</td><td>0</td><td class="why">all of 64.6Gi</td>`)
+	expect(t, ask(h, http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode(), "Sec-Fetch-Site: same-origin").Body.String(),
+		"<td>memory</td><td>64.5Gi</td><td>31.2Gi</td>", "<td>cpu</td><td>13.7</td><td>–</td>", "<td>cpu=13.7</td><td>0</td>")
+	amounts := amountsOfSlice(rest.Slice{
+		Asked: rest.Amounts{"cpu": q("13750m")}, Written: map[string]string{"cpu": "13.750", "x y": "-1"}, Granted: rest.Amounts{"cpu": q("13740m")},
+	})
+	if diff := cmp.Diff(sliceAmounts{`cpu=13.75, "x y"=-1`, "cpu=13.74"}, amounts); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }
 

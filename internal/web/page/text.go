@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/visible"
 )
 
@@ -24,41 +27,94 @@ func className(name string) string {
 // none stands for what there is not.
 const none = "–"
 
-// amountOf returns the amount of a resource.
-func amountOf(amounts rest.Amounts, resource string) string {
-	q, ok := amounts[resource]
-	if !ok {
-		return none
+// amountsRow holds the amounts of one resource of an offer.
+type amountsRow struct {
+	Class, Resource, Policy string
+	Offered, Granted, Used  string
+	Why                     string
+}
+
+// heldRows returns a row for each class and resource that a consumer is offered.
+func heldRows(offers []rest.Offer) []amountsRow {
+	var rows []amountsRow
+	for i := range offers {
+		rows = append(rows, rowsOfOffer(&offers[i], rest.Amounts.OrZero)...)
 	}
-	return q.String()
+	return rows
+}
+
+// one returns a list of one offer.
+func one(o rest.Offer) []rest.Offer { return []rest.Offer{o} }
+
+// defaultRows is heldRows for the default offer, of which nobody has or uses anything.
+func defaultRows(offers []rest.Offer) []amountsRow {
+	var rows []amountsRow
+	for i := range offers {
+		rows = append(rows, rowsOfOffer(&offers[i], rest.Amounts.Of)...)
+	}
+	return rows
+}
+
+// rowsOfOffer returns a row for each resource. The held is the amount that a consumer was granted, or uses.
+func rowsOfOffer(o *rest.Offer, held func(rest.Amounts, string) *resource.Quantity) []amountsRow {
+	var rows []amountsRow
+	for _, name := range resourcesOf(o.Resources) {
+		written, why := rest.Explanation(o.Because, name)
+		amounts := quantity.Like(written)(name, o.Resources.Of(name), held(o.Granted, name), held(o.Used, name))
+		rows = append(rows, amountsRow{
+			Class: o.Class, Resource: name, Policy: o.Policy, Offered: cmp.Or(amounts[0], none),
+			Granted: cmp.Or(amounts[1], none), Used: cmp.Or(amounts[2], none), Why: cmp.Or(why, none),
+		})
+	}
+	return rows
 }
 
 // resourcesOf returns the names of the resources, sorted.
 func resourcesOf(amounts rest.Amounts) []string { return slices.Sorted(maps.Keys(amounts)) }
 
-// asked returns what a ResourceSlice asks for as its consumer wrote it, in the form of listed.
-func asked(s rest.Slice) string {
-	if len(s.Written) == 0 {
-		return listed(s.Asked)
+// sliceAmounts are the amounts of a ResourceSlice.
+type sliceAmounts struct{ Asked, Granted string }
+
+// amountsOfSlice writes valid amounts for people, and what else a ResourceSlice asks for as its consumer wrote it.
+func amountsOfSlice(s rest.Slice) sliceAmounts {
+	amounts := quantity.Notation(quantity.Human).Lists(s.Asked, s.Granted)
+	asked := maps.Clone(amounts[0])
+	for name, written := range s.Written {
+		if _, valid := asked[name]; !valid {
+			asked[name] = written
+		}
 	}
-	return strings.Join(visible.Written(s.Written), ", ")
+	return sliceAmounts{cmp.Or(strings.Join(visible.Written(asked), ", "), none), listed(amounts[1])}
 }
 
-// listed returns amounts as in "cpu=2, memory=4Gi".
-func listed(amounts rest.Amounts) string {
-	if len(amounts) == 0 {
-		return none
-	}
+// requests writes the requests of a pod as in "cpu=2, memory=4Gi".
+func requests(amounts rest.Amounts) string {
+	return listed(quantity.Notation(quantity.Human).Lists(amounts)[0])
+}
+
+// change is an amount, or a list of amounts, before and after a change.
+type change struct{ Now, Then string }
+
+// offerChange writes one amount. A text that is no amount stays as it is.
+func offerChange(c rest.OfferChange) change {
+	written, _ := rest.Explanation([]string{c.Because}, c.Resource)
+	texts := quantity.Like(written).Texts(c.Resource, c.Then, c.Now)
+	return change{Now: cmp.Or(texts[1], none), Then: cmp.Or(texts[0], none)}
+}
+
+// grantChange writes the amounts of a ResourceSlice.
+func grantChange(c rest.SliceChange) change {
+	lists := quantity.Notation(quantity.Human).Lists(c.Now, c.Then)
+	return change{Now: listed(lists[0]), Then: listed(lists[1])}
+}
+
+// listed returns amounts as in "cpu=2, memory=4Gi", 0 if there are none.
+func listed(amounts map[string]string) string {
 	var all []string
-	for _, name := range resourcesOf(amounts) {
-		all = append(all, name+"="+amountOf(amounts, name))
+	for _, name := range slices.Sorted(maps.Keys(amounts)) {
+		all = append(all, name+"="+amounts[name])
 	}
-	return strings.Join(all, ", ")
-}
-
-// reasonOf returns the explanation of a resource, without its name and amount.
-func reasonOf(because []string, resource string) string {
-	return cmp.Or(rest.Reason(because, resource), none)
+	return cmp.Or(strings.Join(all, ", "), "0")
 }
 
 // count writes a number with its noun, as in "2 nodes".

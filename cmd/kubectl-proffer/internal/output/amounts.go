@@ -5,9 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/visible"
 )
 
@@ -26,7 +25,19 @@ func Class(name string) string {
 	return visible.Class(name)
 }
 
-// Amount returns the amount of a resource, empty if there is none.
+// Wide is the format of --output that is a table with exact amounts.
+const Wide = "wide"
+
+// Notation returns how a table of this format writes the amounts of a row. In a row with an explanation, written
+// is what that writes for the first amount.
+func Notation(format, written string) quantity.Notation {
+	if format == Wide {
+		return quantity.Exact
+	}
+	return quantity.Like(written)
+}
+
+// Amount returns the exact amount of a resource, empty if there is none.
 func Amount(amounts rest.Amounts, resource string) string {
 	q, ok := amounts[resource]
 	if !ok {
@@ -35,25 +46,57 @@ func Amount(amounts rest.Amounts, resource string) string {
 	return q.String()
 }
 
-// Amounts returns amounts as in cpu=2,memory=4Gi, sorted by resource.
-func Amounts(amounts rest.Amounts) string {
-	return Pairs(amounts, func(q resource.Quantity) string { return q.String() })
-}
-
 // Pairs returns the texts of a map as in cpu=2,memory=4Gi, sorted by key.
-func Pairs[K ~string, V any](of map[K]V, text func(V) string) string {
+func Pairs[K, V ~string](of map[K]V) string {
 	texts := make([]string, 0, len(of))
 	for _, key := range slices.Sorted(maps.Keys(of)) {
-		texts = append(texts, string(key)+"="+text(of[key]))
+		texts = append(texts, string(key)+"="+string(of[key]))
 	}
 	return strings.Join(texts, ",")
 }
 
-// Asked returns what a ResourceSlice asks for, as its consumer wrote it. An operator that does not serve the text
-// serves the amounts.
-func Asked(s *rest.Slice) string {
-	if s.Written == nil {
-		return Amounts(s.Asked)
+// Asked returns what a ResourceSlice asks for: valid amounts as the row writes them, and others as its consumer
+// wrote them. Exact amounts are as the consumer wrote them, too.
+func Asked(s *rest.Slice, format string, valid map[string]string) string {
+	asked := maps.Clone(s.Written)
+	if asked == nil || format != Wide {
+		asked = maps.Clone(valid)
+		for name, written := range s.Written {
+			if _, ok := valid[name]; !ok {
+				asked[name] = written
+			}
+		}
 	}
-	return strings.Join(visible.Written(s.Written), ",")
+	return strings.Join(visible.Written(asked), ",")
+}
+
+// List is a list of amounts as in "cpu 10.4, memory 65Gi, pods 261". It has no text as long as no amount was added.
+type List struct {
+	texts []string
+	// zero is set if an amount was added.
+	zero bool
+}
+
+// Add adds an amount, unless its text is empty.
+func (l *List) Add(name, amount string) {
+	if amount != "" {
+		l.texts = append(l.texts, name+" "+amount)
+	}
+}
+
+// AddPositive is Add for amounts of which those that are 0 are left out. A list of nothing else is 0.
+func (l *List) AddPositive(name, amount string) {
+	if amount == "0" {
+		l.zero = true
+		return
+	}
+	l.Add(name, amount)
+}
+
+// String returns the list.
+func (l *List) String() string {
+	if len(l.texts) == 0 && l.zero {
+		return "0"
+	}
+	return strings.Join(l.texts, ", ")
 }

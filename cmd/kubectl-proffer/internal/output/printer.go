@@ -67,6 +67,9 @@ const (
 	YAML = "yaml"
 )
 
+// IsValue reports whether a format is JSON or YAML.
+func IsValue(format string) bool { return format == JSON || format == YAML }
+
 // Value prints a value of api/rest in one of these formats. What is not visible is escaped: a reader of the
 // format reads it as it was.
 func (p Printer) Value(format string, value any) error {

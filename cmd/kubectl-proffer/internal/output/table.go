@@ -46,6 +46,14 @@ type Table struct {
 // Add appends a plain row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, Row{Cells: cells}) }
 
+// Fits reports whether each row fits on a line of this width, 0 for no limit, if need be with its first column as a
+// heading.
+func (t *Table) Fits(width int) bool {
+	l := layout{width: width}
+	l.measure(t.Header, t.padded())
+	return width == 0 || len(indent)+l.between(1, len(t.Header)) <= width
+}
+
 // Lines returns the table for a terminal of this width, 0 for no limit. The color says whether rows
 // have their style.
 //
@@ -180,12 +188,20 @@ func (l *layout) headings(n int) int {
 func (l *layout) grouped(k int, header []string, rows []Row, text bool) (head, lines []string) {
 	for i, r := range rows {
 		if i == 0 || !slices.Equal(rows[i-1].Cells[:k], r.Cells[:k]) {
-			lines = append(lines, strings.Join(r.Cells[:k], gap))
+			lines = append(lines, l.heading(r.Cells[:k]))
 		}
 		lines = append(lines, l.style(r, indent+l.line(r.Cells[k:len(header)], k)))
 		lines = l.appendText(lines, r, text, indent+indent)
 	}
-	return []string{strings.Join(header[:k], gap), indent + l.line(header[k:], k)}, lines
+	return []string{l.heading(header[:k]), indent + l.line(header[k:], k)}, lines
+}
+
+// heading joins the first cells, aligned if that fits.
+func (l *layout) heading(cells []string) string {
+	if l.total(len(cells)) > l.width {
+		return strings.Join(cells, gap)
+	}
+	return l.line(cells, 0)
 }
 
 func (l *layout) appendText(lines []string, r Row, text bool, by string) []string {

@@ -1,0 +1,70 @@
+package offers
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"proffer.dev/proffer/internal/capacity"
+)
+
+// The values of --sort. Amounts are of the resource of --resource, or of cpu.
+var orders = []string{"consumer", "class", "policy", "offered", "granted", "used"}
+
+// checkOrder refuses an order that does not exist.
+func checkOrder(order string) error {
+	if slices.Contains(orders, order) {
+		return nil
+	}
+	return fmt.Errorf("there is no order %q: write --sort=%s", order, strings.Join(orders, "|"))
+}
+
+// inOrder sorts the offers, the largest amounts first. What is equal stays as it was, and the default offer last.
+func inOrder(rows []row, order, name string) []row {
+	name = cmp.Or(name, capacity.CPU)
+	all := offersIn(rows)
+	slices.SortStableFunc(all, func(a, b []row) int {
+		byOrder := 0
+		switch order {
+		case "class":
+			byOrder = strings.Compare(a[0].class, b[0].class)
+		case "policy":
+			byOrder = strings.Compare(a[0].policy, b[0].policy)
+		case "offered", "granted", "used":
+			byOrder = compareAmounts(amountIn(b, order, name), amountIn(a, order, name))
+		}
+		return cmp.Or(isAnyone(a[0])-isAnyone(b[0]), byOrder)
+	})
+	return slices.Concat(all...)
+}
+
+// amountIn returns one amount of an offer, nil if there is none.
+func amountIn(offer []row, column, name string) *resource.Quantity {
+	i := slices.IndexFunc(offer, func(r row) bool { return r.resource == name })
+	if i < 0 {
+		return nil
+	}
+	switch column {
+	case "granted":
+		return offer[i].granted
+	case "used":
+		return offer[i].used
+	}
+	return offer[i].offered
+}
+
+// compareAmounts compares amounts. One that is not there is the least.
+func compareAmounts(a, b *resource.Quantity) int {
+	switch {
+	case a != nil && b != nil:
+		return a.Cmp(*b)
+	case a != nil:
+		return 1
+	case b != nil:
+		return -1
+	}
+	return 0
+}
