@@ -125,9 +125,10 @@ const (
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:scope=Namespaced,shortName=poffer
 // +kubebuilder:printcolumn:name="Class",type=string,JSONPath=`.status.class`
-// +kubebuilder:printcolumn:name="CPU",type=string,JSONPath=`.status.available.cpu`
-// +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.status.available.memory`
-// +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.status.available.pods`
+// +kubebuilder:printcolumn:name="Available",type=string,JSONPath=`.status.summary`
+// +kubebuilder:printcolumn:name="CPU",type=string,priority=1,JSONPath=`.status.available.cpu`
+// +kubebuilder:printcolumn:name="Memory",type=string,priority=1,JSONPath=`.status.available.memory`
+// +kubebuilder:printcolumn:name="Pods",type=string,priority=1,JSONPath=`.status.available.pods`
 // +kubebuilder:printcolumn:name="Price",type=string,JSONPath=`.status.price`
 // +kubebuilder:printcolumn:name="Valid-Until",type=string,JSONPath=`.status.validUntil`
 // +kubebuilder:printcolumn:name="Reason",type=string,priority=1,JSONPath=`.status.reason`
@@ -176,6 +177,12 @@ type OfferStatus struct {
 	// which nothing is available.
 	// +optional
 	Available Quantities `json:"available,omitempty"`
+
+	// Summary is Available for people, such as "cpu 3.5, memory 17.9Gi, pods 106": each amount is rounded
+	// down. Programs read Available.
+	// +optional
+	// +kubebuilder:validation:MaxLength=256
+	Summary string `json:"summary,omitempty"`
 
 	// Held sums the grants of the consumer's ResourceSlices in this class, and the part of earlier grants
 	// that its pods still use.

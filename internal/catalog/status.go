@@ -2,6 +2,8 @@ package catalog
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,10 +24,10 @@ const (
 	maxResources = 64
 	// maxStorageClasses bounds the StorageClasses of an entry.
 	maxStorageClasses = 256
-	// maxPriced bounds the prices in the line.
-	maxPriced = 4
-	// maxPriceLine bounds that line, in bytes.
-	maxPriceLine = 256
+	// maxListed bounds the prices, and the amounts, in a line.
+	maxListed = 4
+	// maxLine bounds that line, in bytes.
+	maxLine = 256
 )
 
 // StatusOf returns an entry as the API has it. It was observed at this time.
@@ -64,7 +66,7 @@ func StatusOf(clusterID string, e *Entry, observed time.Time) v1alpha1.OfferStat
 		r := &e.Resources[i]
 		available[r.Resource], ceiling[r.Resource] = e.Available(r), r.Ceiling
 	}
-	s.Available, s.Ceiling = quantities(available), quantities(ceiling)
+	s.Available, s.Ceiling, s.Summary = quantities(available), quantities(ceiling), summary(available)
 	return s
 }
 
@@ -107,26 +109,41 @@ func quantities(of capacity.Amounts) v1alpha1.Quantities {
 	return out
 }
 
+// summary lists the most important amounts for people, as in "cpu 3.5, memory 17.9Gi, pods 106".
+func summary(available capacity.Amounts) string {
+	var parts []string
+	for _, name := range slices.SortedFunc(maps.Keys(available), byImportance) {
+		parts = append(parts, name+" "+capacity.HumanFormat(name, available[name])(available[name]))
+	}
+	return line(parts, "")
+}
+
 // priceLine lists the most important prices, as in "cpu 0.021, memory 0.0029 EUR/hour".
 func priceLine(e *Entry) string {
-	names := e.Prices()
-	if len(names) == 0 {
+	words := &e.Policy.Catalog
+	var parts []string
+	for _, name := range e.Prices() {
+		parts = append(parts, name+" "+words.Prices[name])
+	}
+	if len(parts) == 0 {
 		return ""
 	}
-	words := &e.Policy.Catalog
-	end := fmt.Sprintf(" %s/%s", words.Currency, strings.ToLower(words.Period))
-	var line string
-	for i, name := range names {
-		part := name + " " + words.Prices[name]
+	return line(parts, fmt.Sprintf(" %s/%s", words.Currency, strings.ToLower(words.Period)))
+}
+
+// line lists the first parts, and counts the others.
+func line(parts []string, end string) string {
+	var text string
+	for i, part := range parts {
 		if i > 0 {
 			part = ", " + part
 		}
-		more := fmt.Sprintf(", and %d more", len(names)-i)
-		if i == maxPriced || len(line)+len(part)+len(more)+len(end) > maxPriceLine {
-			line += more
+		more := fmt.Sprintf(", and %d more", len(parts)-i)
+		if i == maxListed || len(text)+len(part)+len(more)+len(end) > maxLine {
+			text += more
 			break
 		}
-		line += part
+		text += part
 	}
-	return strings.TrimPrefix(line, ", ") + end
+	return strings.TrimPrefix(text, ", ") + end
 }

@@ -60,6 +60,7 @@ func TestAnEntryIsWrittenAsTheAPIHasIt(t *testing.T) {
   "cpu": "1500m",
   "memory": "1Gi"
  },
+ "summary": "cpu 1.5, memory 1Gi",
  "held": {
   "memory": "1Gi"
  },
@@ -101,11 +102,26 @@ func TestAnEntryStaysWithinItsBounds(t *testing.T) {
 	}
 	e.Resources = append(e.Resources, grant.Available{Resource: capacity.Pods, Amount: 3, Ceiling: 3})
 	s := StatusOf("rome", e, time.Now())
-	if len(s.Available) != 64 || len(s.Ceiling) != 64 || len(s.StorageClasses) != 256 || len(s.Message) > 4096 || len(s.Price) > 256 {
-		t.Errorf("%d available, %d StorageClasses, a message of %d and a price of %d bytes: %s",
-			len(s.Available), len(s.StorageClasses), len(s.Message), len(s.Price), s.Price)
+	if len(s.Available) != 64 || len(s.Ceiling) != 64 || len(s.StorageClasses) != 256 || len(s.Message) > 4096 || len(s.Price) > 256 || len(s.Summary) > 256 {
+		t.Errorf("%d available, %d StorageClasses, a message of %d and a price of %d bytes: %s, a summary of %d",
+			len(s.Available), len(s.StorageClasses), len(s.Message), len(s.Price), s.Price, len(s.Summary))
+	}
+	if want := "pods 3, example.com/"; !strings.HasPrefix(s.Summary, want) || !strings.HasSuffix(s.Summary, " more") {
+		t.Errorf("the summary is %q", s.Summary)
 	}
 	if _, kept := s.Available["pods"]; !kept {
 		t.Error("pods are left out")
+	}
+}
+
+func TestTheSummaryIsRoundedDown(t *testing.T) {
+	for want, available := range map[string]capacity.Amounts{
+		"cpu 13.7, memory 64.5Gi, pods 106, a 1, and 2 more": {capacity.CPU: 13750, capacity.Memory: 69363721830, capacity.Pods: 106, "a": 1, "b": 1, "c": 1},
+		"cpu 0, memory 64.5Gi":                               {capacity.CPU: 0, capacity.Memory: 69363721830},
+		"":                                                   {},
+	} {
+		if got := summary(available); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
 	}
 }
