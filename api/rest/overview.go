@@ -38,7 +38,7 @@ type Finding struct {
 	Kind string `json:"kind"`
 	// Status is StatusWarning or StatusWrong.
 	Status string `json:"status"`
-	// Message is one sentence.
+	// Message says what it is.
 	Message string `json:"message"`
 	// Since is the time since when it is so, absent if that is not known. For a ResourceSlice that waits, it is the
 	// time of its creation; for one that is capped, the time since when it has been accepted.

@@ -142,7 +142,10 @@ func newHouse(mgr ctrl.Manager, p parts) (*house, error) {
 		policies: policy.NewCache(p.chain), clusters: consumers.NewCache(),
 	}
 	h.vitals = cmp.Or(p.vitals, &vitals{})
-	h.vitals.namespace, h.vitals.tenure = h.namespace, h.tenure
+	h.vitals.tenure = h.tenure
+	if h.namespace != metav1.NamespaceDefault { // See namespaceOf.
+		h.vitals.namespace = h.namespace
+	}
 	liqo, err := slice.NewClients(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, fmt.Errorf("making a client for Liqo's objects: %w", err)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"proffer.dev/proffer/api/rest"
@@ -62,6 +63,9 @@ func Of(s *table.Snapshot, all []rest.Policy) *Evaluation {
 func (e *Evaluation) With(p Process) rest.Overview {
 	all := list{findings: slices.Clone(e.findings), wrong: e.wrong, warnings: e.warnings}
 	all.addProcess(p)
+	for i := range all.findings {
+		all.findings[i].Do = in(p.Namespace, all.findings[i].Do)
+	}
 	slices.SortStableFunc(all.findings, func(a, b rest.Finding) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(statuses, a.Status), slices.Index(statuses, b.Status)),
@@ -78,6 +82,17 @@ func (e *Evaluation) With(p Process) rest.Overview {
 		o.Findings = []rest.Finding{} // In JSON it is a list.
 	}
 	return o
+}
+
+// defaultNamespace is the namespace that kubectl proffer asks without --operator-namespace.
+const defaultNamespace = "proffer-system"
+
+// in returns a command for an operator in a namespace, empty for one that is not known.
+func in(namespace, command string) string {
+	if namespace == "" || namespace == defaultNamespace || !strings.HasPrefix(command, "kubectl proffer ") {
+		return command
+	}
+	return command + " --operator-namespace=" + namespace
 }
 
 // list holds findings, and how many things they stand for.

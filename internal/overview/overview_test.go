@@ -142,6 +142,23 @@ func TestTheWorstComesFirstWithItsPageAndCommand(t *testing.T) {
 	}
 }
 
+func TestCommandsOfThePluginNameTheNamespaceOfTheOperator(t *testing.T) {
+	process := healthy
+	process.Now, process.BooksComplete = noon.Add(time.Hour), noon
+	for namespace, want := range map[string][]string{
+		"":               {"kubectl proffer check", "kubectl -n proffer-system logs "},
+		"proffer-system": {"kubectl proffer check", "kubectl -n proffer-system logs "},
+		"liqo-offers":    {"kubectl proffer check --operator-namespace=liqo-offers", "kubectl -n liqo-offers logs "},
+	} {
+		process.Namespace = namespace
+		o := Of(snapshot(), []rest.Policy{policyOf("a", "Offering", "True", "")}).With(process)
+		first, last := o.Findings[0].Do, o.Findings[len(o.Findings)-1].Do
+		if first != want[0] || !strings.HasPrefix(last, want[1]) {
+			t.Errorf("in %q: %q, %q", namespace, first, last)
+		}
+	}
+}
+
 func TestWhatNeedsNobodyIsNotListed(t *testing.T) {
 	granted := answered(grant.Accept, 4000, 4000)
 	got := Of(snapshot(

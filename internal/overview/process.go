@@ -1,6 +1,7 @@
 package overview
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -18,7 +19,7 @@ const (
 // Process is the state of the process that answers, at one moment. A zero field is not known, or not in use.
 type Process struct {
 	Now time.Time
-	// Namespace is the namespace of the operator.
+	// Namespace is the namespace of the operator, empty outside of a Pod.
 	Namespace string
 	// LeaderSeen is the last time at which this replica saw one that leads.
 	LeaderSeen time.Time
@@ -57,7 +58,7 @@ func (l *list) addProcess(p Process) {
 	}
 	if p.passed(p.BooksComplete, booksBehindAfter) {
 		one(books, rest.StatusWarning, p.BooksComplete,
-			"kubectl -n "+p.Namespace+" logs -l app.kubernetes.io/name=proffer --tail=-1",
+			"kubectl -n "+cmp.Or(p.Namespace, defaultNamespace)+" logs -l app.kubernetes.io/name=proffer --tail=-1",
 			"The books are behind: the accounting database lacks what has happened since.")
 	}
 }

@@ -122,8 +122,8 @@ func noNodesMessage(report *offer.Report) string {
 	case report.Known == 0:
 		return "No node is left to offer: this cluster has no nodes of its own for spec.offer.nodes.selector."
 	case report.Unusable.Count == 0:
-		return fmt.Sprintf("No node is left to offer: spec.offer.nodes.selector matches %s. "+
-			"Compare it with kubectl get nodes --show-labels.", noneOf(report.Known, "node"))
+		return fmt.Sprintf("No node is left to offer: spec.offer.nodes.selector %s. "+
+			"Compare it with kubectl get nodes --show-labels.", matchesNone(report.Known, "node"))
 	}
 	check := "tolerations"
 	if report.Unusable.Filtered > 0 {
@@ -140,20 +140,20 @@ func noPeersMessage(report *offer.Report) string {
 	case report.Known == 0:
 		return none + ": no peer gives this cluster any."
 	case report.Unusable.Count == 0:
-		return fmt.Sprintf(none+": spec.offer.peers matches %s. Compare its clusterIDs with the label %s, and "+
+		return fmt.Sprintf(none+": spec.offer.peers %s. Compare its clusterIDs with the label %s, and "+
 			"its selector with kubectl get nodes --show-labels.",
-			noneOf(report.Known, "virtual node"), liqo.RemoteClusterIDLabel)
+			matchesNone(report.Known, "virtual node"), liqo.RemoteClusterIDLabel)
 	}
 	return fmt.Sprintf(none+". spec.offer.peers matches %s. Make one usable, or check spec.offer.peers.depth.",
 		unusable(report.Unusable))
 }
 
-// noneOf returns "none of the 3 nodes".
-func noneOf(n int, of string) string {
+// matchesNone returns "matches none of the 3 nodes".
+func matchesNone(n int, of string) string {
 	if n == 1 {
-		return "not the only " + of
+		return "does not match the only " + of
 	}
-	return fmt.Sprintf("none of the %d %ss", n, of)
+	return fmt.Sprintf("matches none of the %d %ss", n, of)
 }
 
 // unavailableMessage says why an external source is unavailable, and what is offered meanwhile.

@@ -37,7 +37,7 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 		{ofNodes, &offer.Report{Outcome: offer.NoNodes}, v1alpha1.ReasonNoNodes,
 			[]string{"No node is left to offer: this cluster has no nodes of its own for spec.offer.nodes.selector."}},
 		{ofNodes, &offer.Report{Outcome: offer.NoNodes, Known: 1}, v1alpha1.ReasonNoNodes,
-			[]string{"No node is left to offer: spec.offer.nodes.selector matches not the only node. Compare it with kubectl get nodes --show-labels."}},
+			[]string{"No node is left to offer: spec.offer.nodes.selector does not match the only node. Compare it with kubectl get nodes --show-labels."}},
 		{ofNodes, &offer.Report{Outcome: offer.NoNodes, Known: 3}, v1alpha1.ReasonNoNodes,
 			[]string{"spec.offer.nodes.selector matches none of the 3 nodes."}},
 		{ofNodes, &offer.Report{Outcome: offer.NoNodes, Known: 3, Unusable: away}, v1alpha1.ReasonNoNodes,

@@ -18,6 +18,9 @@ import (
 // amountFields are the names of the fields that hold amounts, wherever they are in a spec.
 var amountFields = []string{"fixed", "max", "reserve", "defaults"}
 
+// maxWritten bounds the amounts that CheckWritten names.
+const maxWritten = 20
+
 // CheckWritten refuses amounts of a policy that was decoded from YAML or JSON into maps, which the API server
 // refuses without a word on what to write, or of which the type of an amount does not keep how it was written.
 func CheckWritten(object map[string]any) error {
@@ -27,6 +30,9 @@ func CheckWritten(object map[string]any) error {
 }
 
 func checkWritten(value any, at *field.Path, errs *[]error) {
+	if len(*errs) >= maxWritten {
+		return
+	}
 	switch v := value.(type) {
 	case []any:
 		for i := range v {
@@ -40,6 +46,9 @@ func checkWritten(value any, at *field.Path, errs *[]error) {
 				continue
 			}
 			for _, name := range slices.Sorted(maps.Keys(amounts)) {
+				if len(*errs) >= maxWritten {
+					return
+				}
 				if problem := writtenProblem(name, amounts[name]); problem != "" {
 					shown := kube.Shorten(fmt.Sprint(amounts[name]), kube.MaxShown)
 					*errs = append(*errs, field.Invalid(at.Child(key).Key(name), shown, problem))

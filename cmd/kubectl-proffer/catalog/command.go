@@ -33,7 +33,7 @@ is free on one node. AGE is how long ago the provider worked the amounts out, an
 nobody keeps them up to date. Amounts are rounded down; -o wide prints them exactly. 0 means that
 nothing is left, and - that the class does not have the resource.
 
-Below the table is the liqoctl command that asks for exactly what is available. With --fits, only
+Below the table is the liqoctl command that asks for all that is available. With --fits, only
 the Offers are shown that can grant a ResourceSlice of these amounts in full, and the commands ask
 for these. Whether a pod finds a node is another question: compare it with LARGEST-POD.
 

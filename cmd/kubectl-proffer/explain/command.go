@@ -75,15 +75,14 @@ func run(
 	if err != nil {
 		return err
 	}
-	notice := unknown.Notice(ctx, consumer, client.Offers)
+	value, notice := output.IsValue(format), ""
+	if known || !value {
+		notice = unknown.Notice(ctx, consumer, client.Offers)
+	}
 	if notice != "" && known {
 		return unknown.Refusal(notice, streams.ErrOut)
 	}
 	p := output.For(streams.Out)
-	value := output.IsValue(format)
-	if value {
-		notice = ""
-	}
 	unknown.Print(notice, streams.ErrOut)
 	if err := what.narrow(consumer); err != nil {
 		return err

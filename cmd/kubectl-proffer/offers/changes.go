@@ -18,8 +18,8 @@ type comparison struct {
 	at       time.Time
 	policies []string
 	rows     []rowChange
-	// format is that of --output.
-	format string
+	// format is that of --output, and resource that of --resource, empty for all.
+	format, resource string
 	// first is set if the answer before had no rows, so that there is no header yet.
 	first bool
 }
@@ -27,7 +27,7 @@ type comparison struct {
 // compare compares two answers, and of their policies only what is shown.
 func (o *offersOptions) compare(before, after *offersAnswer) comparison {
 	return comparison{
-		at: after.at, format: o.format, policies: policyChanges(before.policies, after.policies, o.shows),
+		at: after.at, format: o.format, resource: o.resource, policies: policyChanges(before.policies, after.policies, o.shows),
 		rows:  changes(before.rows, after.rows),
 		first: len(before.rows) == 0,
 	}
@@ -39,7 +39,7 @@ func (c *comparison) lines(width int, color bool) []string {
 	var lines []string
 	for _, change := range c.policies {
 		if len(c.rows) == 0 {
-			change += "; no amount changes"
+			change += "; no amount" + strings.TrimSuffix(" of "+c.resource, " of ") + " changes"
 		}
 		lines = append(lines, at+"  "+output.OneLine(change))
 	}

@@ -52,7 +52,7 @@ func (o *offersOptions) show(ctx context.Context) error {
 		return err
 	}
 	notice := ""
-	if now.consumer != nil {
+	if now.consumer != nil && (o.known || !output.IsValue(o.format)) {
 		notice = o.notice(ctx, now.consumer)
 	}
 	if notice != "" && o.known {
@@ -78,6 +78,9 @@ func (o *offersOptions) printAll(now *offersAnswer, notice string) error {
 		return nil
 	}
 	rows := inOrder(now.rows, o.order, o.resource)
+	if c := now.consumer; c != nil && len(c.Offers) == 0 && o.format != output.Wide {
+		defer fmt.Fprintln(o.streams.ErrOut, output.OneLine(c.ClusterID+" has no offer: "+c.Because+"."))
+	}
 	if o.byResource || o.watch || o.format == output.Wide {
 		return p.Table(byResource(rows, o.format))
 	}

@@ -39,8 +39,8 @@ Each ResourcePolicy goes through a dry run of the API server, so its defaults an
 file replaces a policy of the same name. The operator then evaluates the change with the code that
 evaluates what is in force, and writes nothing. The answer lists offers, policies and grants that
 would be different, and the consumers whose pods would be evicted. It begins and ends with a
-sentence that sums it up. Consumers for which the same changes share a row. Amounts are rounded
-down. With -o wide they are exact, and each change has a row.
+sentence that sums it up. Consumers with the same change share a row. Amounts are rounded down.
+With -o wide they are exact, and each change has a row.
 
 With --world=cluster, no operator is needed: the plugin itself reads the objects that an operator
 reads, with your rights, and evaluates them with the same code. With --world=FILE, the plugin

@@ -49,14 +49,12 @@ func whyUnselected(policies []table.Policy, n *capacity.Node) string {
 		if p.Parsed.Nodes.Selection.Matches(n) {
 			return ""
 		}
-		switch missing := missingLabels(p.Object.Spec.Offer.Nodes.Selector, n.Labels); len(missing) {
-		case 0:
+		missing := missingLabels(p.Object.Spec.Offer.Nodes.Selector, n.Labels)
+		if len(missing) == 0 {
 			lacks = append(lacks, p.Name+" has a filter that leaves such nodes out")
-		case 1:
-			lacks = append(lacks, p.Name+" needs the label "+missing[0])
-		default:
-			lacks = append(lacks, p.Name+" needs the labels "+strings.Join(missing, " and "))
+			continue
 		}
+		lacks = append(lacks, p.Name+" selects only "+strings.Join(missing, " and "))
 	}
 	if len(lacks) == 0 {
 		return "there is no valid policy of nodes"

@@ -33,10 +33,10 @@ func TestARehearsalSaysWhyNoPolicySelectsAddedNodes(t *testing.T) {
 	}{
 		{"no policy", nil, []rest.AddedNodes{with(3, nil)}, []string{"3 added nodes, because no policy selects them: there is no valid policy of nodes", daemons}},
 		{"no labels", []v1alpha1.ResourcePolicy{gold, large}, []rest.AddedNodes{with(3, nil)}, []string{
-			"3 added nodes, because no policy selects them: gold needs the labels pool=gold and zone=a; large has a filter that leaves such nodes out", daemons,
+			"3 added nodes, because no policy selects them: gold selects only pool=gold and zone=a; large has a filter that leaves such nodes out", daemons,
 		}},
 		{"one of two kinds", []v1alpha1.ResourcePolicy{gold}, []rest.AddedNodes{with(3, map[string]string{"pool": "gold", "zone": "a"}), with(1, map[string]string{"pool": "gold"})},
-			[]string{"1 added node, because no policy selects it: gold needs the label zone=a", daemons}},
+			[]string{"1 added node, because no policy selects it: gold selects only zone=a", daemons}},
 		{"selected", []v1alpha1.ResourcePolicy{gold, selecting("all", v1alpha1.Nodes{})}, []rest.AddedNodes{with(3, nil)}, []string{daemons}},
 	} {
 		w := rehearse.World{Content: capacity.NewLedger().Copy()}

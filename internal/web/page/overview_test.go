@@ -30,7 +30,7 @@ func TestTheFirstPageBeginsWithWhatNeedsSomebody(t *testing.T) {
 		`<span class="badge wrong">wrong</span> <span class="kind">policies</span>`,
 		`<a href="./policies#policy-bad">Policy bad is &lt;invalid&gt;.</a>`, "<code>kubectl edit resourcepolicy bad</code>",
 		`<span class="badge warning">warning</span> <span class="kind">denied</span> <span class="since">since <time datetime="2026-01-02T03:04:05Z">2026-01-02 03:04:05 UTC</time></span>`,
-		`<a href="./consumers/r%2Fome">Nothing for r\u200bome.</a>`, `<a href="./">They are behind.</a>`,
+		`<a href="./consumers/r%2Fome">Nothing for r\u200bome.</a>`, `<p>They are behind.</p>`,
 		"Not known here: whether &lt;it&gt;.",
 	)
 	if strings.Index(text, "What needs you") > strings.Index(text, "<h2>gold</h2>") {

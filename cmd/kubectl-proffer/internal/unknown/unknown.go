@@ -3,6 +3,7 @@
 package unknown
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -56,13 +57,21 @@ func Notice(ctx context.Context, c *rest.Consumer, list func(context.Context) (*
 }
 
 // near returns the first consumers whose IDs are similar by the measure of cobra for misspelt commands, or begin
-// with the ID.
+// with the ID. The same ID in another case comes first.
 func near(id string, consumers []rest.Consumer) []string {
 	of := cobra.Command{SuggestionsMinimumDistance: 2}
 	for i := range consumers {
 		of.AddCommand(&cobra.Command{Use: consumers[i].ClusterID, Run: func(*cobra.Command, []string) {}})
 	}
 	names := of.SuggestionsFor(id)
-	slices.Sort(names)
+	slices.SortFunc(names, func(a, b string) int {
+		otherCase := func(name string) int {
+			if strings.EqualFold(name, id) {
+				return 0
+			}
+			return 1
+		}
+		return cmp.Or(otherCase(a)-otherCase(b), strings.Compare(a, b))
+	})
 	return names[:min(len(names), maxNear)]
 }

@@ -29,6 +29,8 @@ func TestANoticeSuggestsSimilarIDs(t *testing.T) {
 			"32f0b45b is not a known consumer: it gets the default offer. Did you mean 32f0b45b-5c06-4cc4-84b6-03a323ffc93d?"},
 		{"several", rest.Consumer{ClusterID: "edge"}, known("edge-4", "edge-3", "edge-2", "edge-1"),
 			"edge is not a known consumer: it gets the default offer. Did you mean edge-1 or edge-2 or edge-3?"},
+		{"another case comes first", rest.Consumer{ClusterID: "Rome"}, known("come", "home", "lome", "rome"),
+			"Rome is not a known consumer: it gets the default offer. Did you mean rome or come or home?"},
 		{"nothing like it", rest.Consumer{ClusterID: "milan"}, known("oslo", "rome"), "milan is not a known consumer: it gets the default offer."},
 		{"no list", rest.Consumer{ClusterID: "roma"}, func(context.Context) (*rest.Offers, error) { return nil, errors.New("busy") },
 			"roma is not a known consumer: it gets the default offer."},
