@@ -25,8 +25,8 @@ type Overview struct {
 	// Wrong and Warnings count what is of these statuses, also what Findings does not list one by one.
 	Wrong    int `json:"wrong"`
 	Warnings int `json:"warnings"`
-	// Findings lists the worst first. Of one kind and status there are at most ten, and one that counts the
-	// others.
+	// Findings lists the worst first. Of one kind and status there are at most ten, three of them of one consumer,
+	// and one that counts the others.
 	Findings []Finding `json:"findings"`
 	// Unknown says what the replica that answers does not know, absent for nothing.
 	Unknown []string `json:"unknown,omitempty"`

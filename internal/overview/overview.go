@@ -11,8 +11,12 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// MaxRows bounds the findings of one kind and status that are listed one by one.
-const MaxRows = 10
+const (
+	// MaxRows bounds the findings of one kind and status that are listed one by one.
+	MaxRows = 10
+	// MaxOfOne bounds those of them that are about one consumer, so that no consumer hides the others.
+	MaxOfOne = 3
+)
 
 // The kinds of findings. leader, news, policies and grants are checks of kubectl proffer check too.
 const (

@@ -3,10 +3,13 @@ package overview
 import (
 	"fmt"
 	"net/url"
+	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -109,7 +112,7 @@ func TestTheWorstComesFirstWithItsPageAndCommand(t *testing.T) {
 		poolOf("none", "Exhausted", "4", "2"),
 	}).With(process)
 	want := rest.Overview{
-		Evaluated: rest.Evaluated{Revision: 7, Time: noon}, Now: process.Now, Status: "wrong", Wrong: 4, Warnings: 8,
+		Evaluated: rest.Evaluated{Revision: 7, Time: noon}, Now: process.Now, Status: "wrong", Wrong: 3, Warnings: 9,
 		Findings: []rest.Finding{
 			{Kind: "leader", Status: "wrong", Since: ago(0), Do: "kubectl proffer check",
 				Message: "No replica leads, as far as this one sees: statuses, answers and Grants are not written."},
@@ -117,10 +120,10 @@ func TestTheWorstComesFirstWithItsPageAndCommand(t *testing.T) {
 				Message: "The watch of nodes is silent: what this replica offers may be outdated."},
 			{Kind: "policies", Status: "wrong", Page: "policies#policy-bad", Do: "kubectl edit resourcepolicy bad",
 				Message: "Policy bad is not Ready, Invalid: The policy is ignored: spec.class."},
-			{Kind: "unwritable", Status: "wrong", Page: "consumers/rome", Do: "kubectl proffer explain rome",
-				Message: "ResourceSlice liqo-tenant-rome/full, class gold: why full."},
 			{Kind: "policies", Status: "warning", Page: "policies#policy-gone", Do: "kubectl describe resourcepolicy gone",
 				Message: "Policy gone is not Ready, NoNodes: No node is left to offer."},
+			{Kind: "unwritable", Status: "warning", Page: "consumers/rome", Do: "kubectl proffer explain rome",
+				Message: "ResourceSlice liqo-tenant-rome/full, class gold: why full."},
 			{Kind: "pools", Status: "warning", Page: "#pool-full", Do: "kubectl proffer top",
 				Message: "Nothing is left of cpu, example.com/disk in the pool of policy full: whoever asks for more waits, or is denied."},
 			{Kind: "pools", Status: "warning", Page: "#pool-none", Do: "kubectl proffer top",
@@ -184,11 +187,63 @@ func TestWhatNeedsNobodyIsNotListed(t *testing.T) {
 	}
 }
 
+// of puts a slice into the namespace of a consumer.
+func of(namespace string) func(*table.DecidedSlice) {
+	return func(d *table.DecidedSlice) { d.Namespace = namespace }
+}
+
+var tenant = regexp.MustCompile(`^ResourceSlice [^/]*/`)
+
+func TestNoConsumerHidesTheFindingsOfOthers(t *testing.T) {
+	var all []table.DecidedSlice
+	for i := range 47 {
+		old := noon.Add(-time.Hour - time.Duration(i)*time.Second)
+		all = append(all, slice(fmt.Sprint("rome-", i), answered(grant.Deny, 1, 0), stands(false, old)))
+	}
+	all = append(all, slice("oslo", answered(grant.Deny, 1, 0), stands(false, noon), of("liqo-tenant-oslo")))
+	o := Of(snapshot(all...), []rest.Policy{policyOf("a", "Offering", "True", "")}).With(healthy)
+	var got []string
+	for _, f := range o.Findings {
+		got = append(got, strings.TrimSuffix(f.Message, "."))
+	}
+	want := []string{
+		"ResourceSlice liqo-tenant-rome/rome-46, class gold: why rome-46", "ResourceSlice liqo-tenant-rome/rome-45, class gold: why rome-45",
+		"ResourceSlice liqo-tenant-rome/rome-44, class gold: why rome-44", "ResourceSlice liqo-tenant-oslo/oslo, class gold: why oslo",
+		"And 44 more",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || o.Warnings != 48 {
+		t.Errorf("%d warnings, -want +got:\n%s", o.Warnings, diff)
+	}
+}
+
+// The overview of a revision is kept until the next one is asked for.
+func TestAnOverviewDoesNotKeepTheEvaluation(t *testing.T) {
+	e, kept := func() (*Evaluation, weak.Pointer[[1 << 20]byte]) {
+		large := new([1 << 20]byte)
+		d := slice("s", answered(grant.Deny, 1, 0), stands(false, noon), func(d *table.DecidedSlice) {
+			d.Because = func() string { return fmt.Sprint("why ", large[0]) }
+		})
+		return Of(snapshot(d), nil), weak.Make(large)
+	}()
+	runtime.GC()
+	if kept.Value() != nil || e.findings[0].Message == "" {
+		t.Error("the slice is kept")
+	}
+	runtime.KeepAlive(e)
+}
+
+func TestTheTimeOfASliceThatWaitsIsNotInTheFuture(t *testing.T) {
+	o := Of(snapshot(slice("s", awaits, func(d *table.DecidedSlice) { d.Created = noon.Unix() + 5 })), nil).With(healthy)
+	if f := o.Findings[len(o.Findings)-1]; f.Kind != waiting || !f.Since.Equal(noon) {
+		t.Errorf("%+v", f)
+	}
+}
+
 func TestTenOfAKindAreListedTheOldestFirstAndTheOthersCounted(t *testing.T) {
 	var all []table.DecidedSlice
 	for i := range 47 { // The last ones are the oldest, and one is not in the status yet.
 		since := stands(false, noon.Add(-time.Duration(i)*time.Minute))
-		all = append(all, slice(fmt.Sprintf("s%02d", i), answered(grant.Deny, 1, 0), since))
+		all = append(all, slice(fmt.Sprintf("s%02d", i), answered(grant.Deny, 1, 0), since, of(fmt.Sprint("tenant-", i/MaxOfOne))))
 	}
 	all = append(all, slice("new", answered(grant.Deny, 1, 0), stands(true, noon)))
 	policies := []rest.Policy{policyOf("a", "Offering", "True", "")}
@@ -198,7 +253,7 @@ func TestTenOfAKindAreListedTheOldestFirstAndTheOthersCounted(t *testing.T) {
 	o := Of(snapshot(all...), policies).With(healthy)
 	var got []string
 	for _, f := range o.Findings {
-		got = append(got, fmt.Sprintf("%s %s", f.Kind, strings.TrimSuffix(strings.TrimPrefix(f.Message, "ResourceSlice liqo-tenant-rome/"), ".")))
+		got = append(got, fmt.Sprintf("%s %s", f.Kind, strings.TrimSuffix(tenant.ReplaceAllString(f.Message, ""), ".")))
 	}
 	if o.Wrong != 21 || o.Warnings != 48 || len(got) != 2*(MaxRows+1) {
 		t.Fatalf("%d wrong, %d warnings:\n%s", o.Wrong, o.Warnings, strings.Join(got, "\n"))

@@ -26,7 +26,7 @@ const (
 
 // sliceKinds are the kinds of findings about slices, with the command that lists more of them.
 var sliceKinds = []struct{ kind, status, list string }{
-	{unwritable, rest.StatusWrong, listSlices},
+	{unwritable, rest.StatusWarning, listSlices},
 	{denied, rest.StatusWarning, listSlices},
 	{waiting, rest.StatusWarning, listSlices},
 	{capped, rest.StatusWarning, listWaits},
@@ -86,8 +86,10 @@ func kindOf(d *table.DecidedSlice) string {
 func sinceWhen(d *table.DecidedSlice, kind string, now time.Time) time.Time {
 	created := time.Unix(d.Created, 0).UTC()
 	switch {
-	case d.Created == 0, kind != waiting && d.Stands == nil:
+	case d.Created == 0, kind == unwritable, kind != waiting && d.Stands == nil:
 		return time.Time{}
+	case kind == waiting && created.After(now):
+		return now // The clock of the API server is ahead.
 	case kind == waiting:
 		return created
 	}
@@ -104,8 +106,8 @@ type aged struct {
 	since time.Time
 }
 
-// oldest counts slices, and holds the MaxRows that are as they are for longest. Slices with an unknown time
-// come last.
+// oldest counts slices, and holds the MaxRows that are as they are for longest, MaxOfOne of a consumer. Slices with
+// an unknown time come last.
 type oldest struct {
 	first []aged
 	count int
@@ -119,7 +121,21 @@ func (o *oldest) add(d table.DecidedSlice, since time.Time) {
 	}
 	if at < MaxRows {
 		o.first = slices.Insert(o.first, at, aged{d, since})
+		o.limit(d.Namespace)
 		o.first = o.first[:min(len(o.first), MaxRows)]
+	}
+}
+
+// limit leaves MaxOfOne slices of a namespace, which is a consumer's.
+func (o *oldest) limit(namespace string) {
+	own, last := 0, 0
+	for i := range o.first {
+		if o.first[i].slice.Namespace == namespace {
+			own, last = own+1, i
+		}
+	}
+	if own > MaxOfOne {
+		o.first = slices.Delete(o.first, last, last+1)
 	}
 }
 
@@ -136,8 +152,8 @@ func ofSlice(kind, status string, a *aged) rest.Finding {
 		Message: fmt.Sprintf("ResourceSlice %s/%s, class %s: %s",
 			d.Namespace, d.Name, visible.Class(d.Class), sentence(d.Because())),
 	}
-	if !a.since.IsZero() {
-		f.Since = &a.since
+	if since := a.since; !since.IsZero() {
+		f.Since = &since // A copy, so that the slice does not outlive its evaluation.
 	}
 	return f
 }
@@ -165,8 +181,12 @@ func pageOf(consumer string) string {
 // addExcesses adds the slices whose pods request more than was granted.
 func (l *list) addExcesses(all []table.Excess) {
 	var first []rest.Finding
-	for i := range all[:min(len(all), MaxRows)] {
+	listed := map[string]int{}
+	for i := range all {
 		e := &all[i]
+		if listed[e.Consumer]++; len(first) == MaxRows || listed[e.Consumer] > MaxOfOne {
+			continue
+		}
 		var amounts []string
 		for _, name := range slices.Sorted(maps.Keys(e.Amounts)) {
 			amounts = append(amounts, capacity.HumanFormat(name, e.Amounts[name])(e.Amounts[name])+" "+name)

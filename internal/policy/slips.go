@@ -22,45 +22,63 @@ func withSlips(ready metav1.Condition, p table.Policy) metav1.Condition {
 	if p.Parsed == nil || p.Object == nil {
 		return ready
 	}
-	if slips := slipsIn(&p.Object.Spec); len(slips) > 0 {
-		ready.Message = kube.AppendNote(ready.Message, " Probably a slip: "+kube.First(slips)+".")
+	if slips := slipsIn(&p.Object.Spec); slips.count > 0 {
+		ready.Message = kube.AppendNote(ready.Message, " Probably a slip: "+kube.FirstOf(slips.first, slips.count)+".")
 	}
 	return ready
 }
 
-func slipsIn(s *v1alpha1.ResourcePolicySpec) []string {
+// slips are texts about parts of a spec: the first ones that a message names, and how many there are.
+type slips struct {
+	first []string
+	count int
+}
+
+func (s *slips) add(text func() string) {
+	if s.count++; s.count <= kube.MaxNamed {
+		s.first = append(s.first, text())
+	}
+}
+
+func slipsIn(s *v1alpha1.ResourcePolicySpec) (found slips) {
 	offer := field.NewPath("spec", "offer")
-	slips := slices.Concat(tooSmall(s.Offer.Fixed, offer.Child("fixed")),
-		tooSmall(s.Offer.Reserve, offer.Child("reserve")), tooSmall(s.Offer.Max, offer.Child("max")))
+	found.tooSmall(s.Offer.Fixed, offer.Child("fixed"))
+	found.tooSmall(s.Offer.Reserve, offer.Child("reserve"))
+	found.tooSmall(s.Offer.Max, offer.Child("max"))
 	if s.Slices != nil {
-		slips = append(slips, tooSmall(s.Slices.Defaults, field.NewPath("spec", "slices", "defaults"))...)
+		found.tooSmall(s.Slices.Defaults, field.NewPath("spec", "slices", "defaults"))
+	}
+	selected := map[v1alpha1.ClusterID]struct{}{}
+	if s.Consumers != nil {
+		for _, id := range s.Consumers.ClusterIDs {
+			selected[id] = struct{}{}
+		}
 	}
 	for i := range s.Overrides {
 		o, at := &s.Overrides[i], field.NewPath("spec", "overrides").Index(i)
-		slips = append(slips, tooSmall(o.Offer.Fixed, at.Child("offer", "fixed"))...)
-		slips = append(slips, tooSmall(o.Offer.Max, at.Child("offer", "max"))...)
-		if s.Consumers == nil || len(s.Consumers.ClusterIDs) == 0 {
+		found.tooSmall(o.Offer.Fixed, at.Child("offer", "fixed"))
+		found.tooSmall(o.Offer.Max, at.Child("offer", "max"))
+		if len(selected) == 0 {
 			continue
 		}
 		for _, id := range o.Consumers.ClusterIDs {
-			if !slices.Contains(s.Consumers.ClusterIDs, id) {
-				slips = append(slips, fmt.Sprintf("%s is for %s, which spec.consumers does not select", at, id))
+			if _, ok := selected[id]; !ok {
+				found.add(func() string { return fmt.Sprintf("%s is for %s, which spec.consumers does not select", at, id) })
 			}
 		}
 	}
-	return slips
+	return found
 }
 
-// tooSmall returns the amounts of bytes that lack their unit.
-func tooSmall(q v1alpha1.Quantities, at *field.Path) (slips []string) {
+// tooSmall adds the amounts of bytes that lack their unit.
+func (s *slips) tooSmall(q v1alpha1.Quantities, at *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		amount := q[name]
 		switch name {
 		case corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage:
 			if amount.Sign() > 0 && amount.CmpInt64(smallest) < 0 {
-				slips = append(slips, fmt.Sprintf("%s is %s bytes", at.Key(string(name)), amount.Text()))
+				s.add(func() string { return fmt.Sprintf("%s is %s bytes", at.Key(string(name)), amount.Text()) })
 			}
 		}
 	}
-	return slips
 }

@@ -1,12 +1,14 @@
 package policy
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
 )
@@ -36,5 +38,25 @@ func TestReadyNamesWhatIsCertainlyASlip(t *testing.T) {
 		if _, got := Ready(p, &offer.Report{Count: 1}); got != offering+want {
 			t.Errorf("%s: got %q, want %q", spec, got, offering+want)
 		}
+	}
+}
+
+// The author of a policy chooses how many overrides it has.
+func TestOnlyTheSlipsThatAreNamedAreWritten(t *testing.T) {
+	ids := func(prefix string) (ids []v1alpha1.ClusterID) {
+		for i := range 256 {
+			ids = append(ids, v1alpha1.ClusterID(fmt.Sprintf("%s-%d", prefix, i)))
+		}
+		return ids
+	}
+	spec := &v1alpha1.ResourcePolicySpec{Consumers: &v1alpha1.Consumers{ClusterIDs: ids("selected")}}
+	for range 64 {
+		spec.Overrides = append(spec.Overrides, v1alpha1.Override{Consumers: v1alpha1.Consumers{ClusterIDs: ids("other")}})
+	}
+	if got := slipsIn(spec); got.count != 64*256 || len(got.first) != kube.MaxNamed {
+		t.Errorf("%d slips, and %d texts", got.count, len(got.first))
+	}
+	if n := testing.AllocsPerRun(1, func() { slipsIn(spec) }); n > 2000 {
+		t.Errorf("%v allocations", n)
 	}
 }

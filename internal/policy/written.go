@@ -66,7 +66,7 @@ func writtenProblem(name string, value any) string {
 			return "" // Such as 1e3, which JSON has as 1000.
 		}
 		problem := "an amount with a decimal point is a text: quote it"
-		if milli := v * 1000; name == string(corev1.ResourceCPU) && milli == math.Trunc(milli) {
+		if milli := v * 1000; name == string(corev1.ResourceCPU) && v > 0 && milli == math.Trunc(milli) {
 			problem += ", or write " + strconv.FormatInt(int64(milli), 10) + "m"
 		}
 		return problem

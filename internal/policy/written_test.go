@@ -19,6 +19,7 @@ func TestAWrittenAmountIsRefusedWithWhatToWrite(t *testing.T) {
 		"{offer: {fixed: {cpu: '0.5'}, percent: 50}, overrides: [{offer: {max: {}}}]}": nil,
 		"{offer: {fixed: {cpu: 0.5, memory: 8GB}}}":                                    {`spec.offer.fixed[cpu]: Invalid value: "0.5": ` + number + ", or write 500m", `spec.offer.fixed[memory]: Invalid value: "8GB": ` + v1alpha1.AmountNotAQuantity},
 		"{offer: {nodes: {}, reserve: {cpu: 0.0001}}}":                                 {`spec.offer.reserve[cpu]: Invalid value: "0.0001": ` + number},
+		"{offer: {max: {cpu: -0.5}}}":                                                  {`spec.offer.max[cpu]: Invalid value: "-0.5": ` + number},
 		"{slices: {defaults: {memory: 1.5}}}":                                          {`spec.slices.defaults[memory]: Invalid value: "1.5": ` + number},
 		"{overrides: [{}, {offer: {max: {memory: 100m}}}]}":                            {`spec.overrides[1].offer.max[memory]: Invalid value: "100m": ` + v1alpha1.AmountNotWhole},
 		"{offer: {nodes: {selector: {matchLabels: {max: small, fixed: '8GB'}}}}}":      nil,

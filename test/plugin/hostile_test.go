@@ -150,7 +150,7 @@ func TestAConsumerMayNameAnyClass(t *testing.T) {
 			t.Errorf("the %s has a script", name)
 		}
 	}
-	if rows := strings.Count(texts["status"], "ResourceSlice default/hostile-"); rows != overview.MaxRows {
+	if rows := strings.Count(texts["status"], "ResourceSlice default/hostile-"); rows != overview.MaxOfOne {
 		t.Errorf("status lists %d slices: %s", rows, texts["status"])
 	}
 	for _, m := range regexp.MustCompile(`[{,](class|resource)="(.*?)"[,}]`).FindAllStringSubmatch(texts["metrics"], -1) {

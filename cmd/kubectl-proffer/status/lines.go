@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/duration"
@@ -10,6 +11,9 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/internal/overview"
 )
+
+// arrow begins the line of a command.
+const arrow = "\n-> "
 
 // lines returns an overview for a terminal: a row for each finding with its command on the next line, and when
 // that was evaluated.
@@ -32,8 +36,8 @@ func table(all *rest.Overview) *output.Table {
 		if f.Since != nil {
 			age = duration.HumanDuration(all.Now.Sub(*f.Since))
 		}
-		// The message may repeat what a consumer wrote: only the arrow begins another line.
-		text := output.OneLine(f.Message) + "\n-> " + output.OneLine(f.Do)
+		// The message may repeat what a consumer wrote, and breaks into lines anywhere: only a command has an arrow.
+		text := strings.ReplaceAll(output.OneLine(f.Message), "->", ">") + arrow + output.OneLine(f.Do)
 		t.Rows = append(t.Rows, output.Row{Cells: []string{f.Kind, f.Status, age, text}, Red: f.Status == rest.StatusWrong})
 	}
 	return t

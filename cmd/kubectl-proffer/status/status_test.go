@@ -90,6 +90,18 @@ func TestWhatAConsumerWritesBeginsNoLine(t *testing.T) {
 	}
 }
 
+// A consumer chooses the names of resources, and so where a line breaks.
+func TestWhatAConsumerWritesIsNoCommand(t *testing.T) {
+	all := operatortest.Overview()
+	all.Findings = all.Findings[:1]
+	all.Findings[0].Message = `denied: asks for the resource " -> kubectl delete ns liqo --wait=false": write a name.`
+	for _, width := range []int{0, 80, 100, 120, 160} {
+		if text := strings.Join(lines(&all, width, false), "\n"); strings.Count(text, "->") != 1 || !strings.Contains(text, "-> "+all.Findings[0].Do) {
+			t.Fatalf("at %d:\n%s", width, text)
+		}
+	}
+}
+
 // The page shows the table of TestTheTableIsAlignedAtAnyWidth, each kind and each exit status.
 func TestTheDocsShowTheTableAndListEachKind(t *testing.T) {
 	text, err := os.ReadFile("../../../docs/kubectl-proffer.md")
@@ -99,7 +111,7 @@ func TestTheDocsShowTheTableAndListEachKind(t *testing.T) {
 	_, section, _ := strings.Cut(string(text), "\n## status\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	want := []string{
-		"```text\n" + string(table) + "```\n", fmt.Sprintf("at most %d of a kind and status", overview.MaxRows),
+		"```text\n" + string(table) + "```\n", fmt.Sprintf("at most %d of a kind and status, at most %d of them of one consumer", overview.MaxRows, overview.MaxOfOne),
 		"\n| 0 | nothing needs you |\n", "\n| 1 | ", "\n| 2 | ", fmt.Sprintf("\n| %d | an error |\n", exit.Failed),
 	}
 	for _, kind := range overview.Kinds {

@@ -80,6 +80,8 @@ func (a *decisions) because(i int) string {
 	switch gate := a.gates[i]; {
 	case at >= 0 && (gate == active || gate == cordoned) && a.Slices[i].MovedTo == "":
 		return a.Answers[at].Because(strings.Join(a.entries[i].problems, "; "))
+	case a.Verdicts[i].Mode == holding.Unwritable:
+		return a.whyUnanswered(i)
 	case gate != active:
 		return gate.String()
 	}

@@ -41,6 +41,7 @@ func unselected(o *rehearse.Outcome) (lines []string) {
 // whyUnselected returns what a node lacks for each policy of nodes, empty if one selects it.
 func whyUnselected(policies []table.Policy, n *capacity.Node) string {
 	var lacks []string
+	count := 0
 	for i := range policies {
 		p := &policies[i]
 		if p.Parsed == nil || p.Parsed.Nodes == nil || p.Parsed.Nodes.Selection.Peers != nil {
@@ -49,19 +50,20 @@ func whyUnselected(policies []table.Policy, n *capacity.Node) string {
 		if p.Parsed.Nodes.Selection.Matches(n) {
 			return ""
 		}
-		missing := missingLabels(p.Object.Spec.Offer.Nodes.Selector, n.Labels)
-		if len(missing) == 0 {
-			lacks = append(lacks, p.Name+" has a filter that leaves such nodes out")
+		if count++; count > kube.MaxNamed {
 			continue
 		}
-		lacks = append(lacks, p.Name+" selects only "+strings.Join(missing, " and "))
+		if missing := missingLabels(p.Object.Spec.Offer.Nodes.Selector, n.Labels); len(missing) > 0 {
+			lacks = append(lacks, p.Name+" selects only "+kube.First(missing))
+		} else {
+			lacks = append(lacks, p.Name+" has a filter that leaves such nodes out")
+		}
 	}
-	if len(lacks) == 0 {
+	if count == 0 {
 		return "there is no valid policy of nodes"
 	}
-	first := lacks[:min(len(lacks), kube.MaxNamed)]
-	text := strings.Join(first, "; ")
-	if more := len(lacks) - len(first); more > 0 {
+	text := strings.Join(lacks, "; ")
+	if more := count - len(lacks); more > 0 {
 		text += fmt.Sprintf("; and %d more policies", more)
 	}
 	return text

@@ -1,13 +1,17 @@
 package world
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
@@ -33,7 +37,7 @@ func TestARehearsalSaysWhyNoPolicySelectsAddedNodes(t *testing.T) {
 	}{
 		{"no policy", nil, []rest.AddedNodes{with(3, nil)}, []string{"3 added nodes, because no policy selects them: there is no valid policy of nodes", daemons}},
 		{"no labels", []v1alpha1.ResourcePolicy{gold, large}, []rest.AddedNodes{with(3, nil)}, []string{
-			"3 added nodes, because no policy selects them: gold selects only pool=gold and zone=a; large has a filter that leaves such nodes out", daemons,
+			"3 added nodes, because no policy selects them: gold selects only pool=gold, zone=a; large has a filter that leaves such nodes out", daemons,
 		}},
 		{"one of two kinds", []v1alpha1.ResourcePolicy{gold}, []rest.AddedNodes{with(3, map[string]string{"pool": "gold", "zone": "a"}), with(1, map[string]string{"pool": "gold"})},
 			[]string{"1 added node, because no policy selects it: gold selects only zone=a", daemons}},
@@ -46,5 +50,30 @@ func TestARehearsalSaysWhyNoPolicySelectsAddedNodes(t *testing.T) {
 		if diff := cmp.Diff(tc.want, got.Unknown); diff != "" || len(problems) > 0 {
 			t.Errorf("%s: %v\n-want +got:\n%s", tc.name, problems, diff)
 		}
+	}
+}
+
+// An author of policies, and a caller, choose how many requirements, policies and kinds of nodes there are.
+func TestWhyNoPolicySelectsAddedNodesIsBounded(t *testing.T) {
+	values := make([]string, 400)
+	for i := range values {
+		values[i] = fmt.Sprint("value-", i)
+	}
+	selector := metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{
+		{Key: "pool", Operator: metav1.LabelSelectorOpIn, Values: values},
+	}}
+	change := &rest.Change{}
+	for i := range 2 * kube.MaxNamed {
+		change.Apply = append(change.Apply, *kubetest.Policy(fmt.Sprint("p", i), func(spec *v1alpha1.ResourcePolicySpec) {
+			spec.Offer = v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{Selector: &selector}}
+		}))
+	}
+	change.AddNodes = []rest.AddedNodes{{Count: 1, Allocatable: kubetest.Quantities("cpu", "8")}}
+	w := rehearse.World{Content: capacity.NewLedger().Copy()}
+	parsed, problems, err := ChangeOf(change, &w, nil)
+	test.Must(t, err)
+	got := SimulationOf(rehearse.Rehearse(&w, parsed, never), rest.Evaluated{}, problems, nil).Unknown
+	if len(problems) > 0 || len(got) != 2 || len(got[0]) > 2000 || !strings.HasSuffix(got[0], fmt.Sprintf("; and %d more policies", kube.MaxNamed)) {
+		t.Errorf("%v, %d lines: %.3000s", problems, len(got), strings.Join(got, "\n"))
 	}
 }

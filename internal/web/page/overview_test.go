@@ -71,6 +71,10 @@ func TestAnOpenPageShowsWhatHasBegunToNeedSomebody(t *testing.T) {
 	if strings.Contains(same, "content") {
 		t.Errorf("the same findings are answered with\n%s", same)
 	}
+	f.unknown = nil
+	if same = poll(same); !strings.Contains(same, `<div id="content"`) || strings.Contains(same, "Not known here") {
+		t.Errorf("what is known by now is answered with\n%s", same)
+	}
 	f.findings = f.findings[1:] // Of the same revision, such as when a watch is alive again.
 	expect(t, poll(same), `<div id="content" hx-swap-oob="true">`, "They are behind.", `<span id="badge" hx-swap-oob="true"> <span class="badge warning">2 warnings</span></span>`)
 }

@@ -221,9 +221,9 @@ func overviewFor(view View, r *http.Request) *rest.Overview {
 	return &all
 }
 
-// findingsTag is the same for the same findings.
+// findingsTag is the same for the same findings, and if the same is not known.
 func findingsTag(all *rest.Overview) string {
-	text, _ := json.Marshal(all.Findings) // They are texts and times.
+	text, _ := json.Marshal([]any{all.Findings, all.Unknown}) // They are texts and times.
 	return sumOf(text)[:16]
 }
 
