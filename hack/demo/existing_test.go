@@ -104,7 +104,7 @@ func TestNoSamplesAreAppliedToAClusterWithPolicies(t *testing.T) {
 	await(t, d.progress, "^$")
 	await(t, d.table, `^rome +gold +cpu +7 +0 +0 +gold$`)
 	await(t, d.table, `^rome +silver +cpu +3 +0 +0 +silver$`)
-	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` get rpol$`)
+	await(t, d.table, `^  kubectl --kubeconfig `+kubeconfig+` edit rpol$`)
 	set(t, c, "silver", "4")
 	await(t, d.table, `^\d\d:\d\d:\d\d  policy silver edited: Offering$`)
 	await(t, d.table, `^rome +silver +cpu +3 -> 4 +0 +0 +silver +fixed at 4$`)

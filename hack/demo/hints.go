@@ -15,8 +15,11 @@ func (c *cluster) hints() ([]string, error) {
 		if c.samples {
 			lines = append(lines, kubectl+" edit rpol "+firstPolicy)
 		}
-		if c.empty {
+		switch {
+		case c.empty:
 			lines = append(lines, kubectl+" apply -f "+quote(filepath.Join(c.root, firstFile)))
+		case c.unanswered:
+			lines = append(lines, kubectl+" edit rpol")
 		}
 		if c.unanswered {
 			return append(lines, "The offers of a policy are shown here. They are written nowhere: kubectl get rpol",
