@@ -74,7 +74,7 @@ func (p *tab) shows(e *v1alpha1.OfferStatus) {
 			names[name] = true
 		}
 	}
-	var want [][]string
+	want := [][]string{} // A class without nodes has no amounts.
 	for _, name := range slices.Sorted(maps.Keys(names)) {
 		amounts := make([]*resource.Quantity, len(columns))
 		for i, all := range columns {

@@ -182,18 +182,20 @@ func testOverview(t *testing.T, w *world) {
 	}
 	p.screenshot("overview-390")
 	p.do(chromedp.Click(".findings a"))
+	p.awaitText("Conditions of policy nowhere")
 	p.awaitTrue(`document.querySelector("section:target").getAttribute("aria-label") === "Policy nowhere"`, patience)
 
 	// What is mended goes away without another load.
 	p.visit("")
 	p.evaluate("window.loaded = true")
 	w.kubectl(t, "patch", "rpol", "nowhere", "--type=merge", "-p", `{"spec":{"offer":{"nodes":{"selector":{"matchLabels":{"pool":"gold"}}}}}}`)
-	t.Cleanup(func() { w.kubectl(t, "apply", "-f", "testdata/policies.yaml") })
 	p.awaitTrue(`document.querySelector(".findings") === null && document.querySelector("#badge").innerText === ""`, refreshTime)
 	p.awaitText("Nothing needs you.")
 	if !value[bool](p, "window.loaded === true") {
 		t.Error("the page was loaded again")
 	}
+	w.kubectl(t, "apply", "-f", "testdata/policies.yaml")
+	p.awaitTrue(`document.querySelector(".findings") !== null`, refreshTime)
 }
 
 func testRefresh(t *testing.T, w *world) {
