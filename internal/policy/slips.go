@@ -5,11 +5,11 @@ import (
 	"maps"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/table"
 )
@@ -74,11 +74,8 @@ func slipsIn(s *v1alpha1.ResourcePolicySpec) (found slips) {
 func (s *slips) tooSmall(q v1alpha1.Quantities, at *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		amount := q[name]
-		switch name {
-		case corev1.ResourceMemory, corev1.ResourceStorage, corev1.ResourceEphemeralStorage:
-			if amount.Sign() > 0 && amount.CmpInt64(smallest) < 0 {
-				s.add(func() string { return fmt.Sprintf("%s is %s bytes", at.Key(string(name)), amount.Text()) })
-			}
+		if capacity.InBytes(string(name)) && amount.Sign() > 0 && amount.CmpInt64(smallest) < 0 {
+			s.add(func() string { return fmt.Sprintf("%s is %s bytes", at.Key(string(name)), amount.Text()) })
 		}
 	}
 }

@@ -27,9 +27,10 @@ type comparison struct {
 // compare compares two answers, and of their policies only what is shown.
 func (o *offersOptions) compare(before, after *offersAnswer) comparison {
 	return comparison{
-		at: after.at, format: o.format, resource: o.resource, policies: policyChanges(before.policies, after.policies, o.shows),
-		rows:  changes(before.rows, after.rows),
-		first: len(before.rows) == 0,
+		at: after.at, format: o.format, resource: o.resource,
+		policies: policyChanges(before.policies, after.policies, o.shows),
+		rows:     changes(before.rows, after.rows),
+		first:    len(before.rows) == 0,
 	}
 }
 
