@@ -1,9 +1,18 @@
 package rest
 
-import "time"
+import (
+	"net/url"
+	"time"
+)
 
 // OverviewPath is the path of the overview. Whoever may read OffersPath may read it.
 const OverviewPath = "/overview"
+
+// ConsumersPage is the page of the dashboard that lists the consumers, relative to /ui/.
+const ConsumersPage = "consumers"
+
+// ConsumerPage returns the page of the dashboard about a consumer, relative to /ui/.
+func ConsumerPage(clusterID string) string { return ConsumersPage + "/" + url.PathEscape(clusterID) }
 
 // The statuses of an Overview and of its findings, in the words of kubectl proffer check.
 const (

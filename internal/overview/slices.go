@@ -3,7 +3,6 @@ package overview
 import (
 	"fmt"
 	"maps"
-	"net/url"
 	"regexp"
 	"slices"
 	"time"
@@ -20,8 +19,6 @@ import (
 const (
 	listSlices = "kubectl get resourceslices.authentication.liqo.io -A"
 	listWaits  = "kubectl proffer top consumers"
-	// allConsumers is the page of all consumers, below which each has its own.
-	allConsumers = "consumers"
 )
 
 // sliceKinds are the kinds of findings about slices, with the command that lists more of them.
@@ -57,7 +54,7 @@ func (l *list) addSlices(s *table.Snapshot) {
 		for i := range o.first {
 			first = append(first, ofSlice(k.kind, k.status, &o.first[i]))
 		}
-		l.add(o.count, first, allConsumers, k.list)
+		l.add(o.count, first, rest.ConsumersPage, k.list)
 	}
 }
 
@@ -173,9 +170,9 @@ func explain(consumer, otherwise string) string {
 // pageOf returns the page of a consumer, or that of all of them.
 func pageOf(consumer string) string {
 	if consumer == "" {
-		return allConsumers
+		return rest.ConsumersPage
 	}
-	return allConsumers + "/" + url.PathEscape(consumer)
+	return rest.ConsumerPage(consumer)
 }
 
 // addExcesses adds the slices whose pods request more than was granted.
@@ -197,5 +194,5 @@ func (l *list) addExcesses(all []table.Excess) {
 				e.Slice, visible.Class(e.Class), kube.First(amounts)),
 		})
 	}
-	l.add(len(all), first, allConsumers, listWaits)
+	l.add(len(all), first, rest.ConsumersPage, listWaits)
 }

@@ -140,8 +140,7 @@ var table = []rule{
 	{
 		place: "internal/rehearse/world", may: append([]string{
 			"api", "internal/policy", "internal/rehearse", "internal/table", "internal/quantity", "internal/source/nodes",
-			"internal/kube/jsonstream",
-			"internal/visible",
+			"internal/kube", "internal/kube/jsonstream", "internal/visible",
 		}, core...),
 		never: kubernetes, tests: []string{"internal/engine", "internal/debounce", "internal/controllers/policy"}, why: edge,
 	},
