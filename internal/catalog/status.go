@@ -111,9 +111,10 @@ func quantities(of capacity.Amounts) v1alpha1.Quantities {
 
 // summary lists the most important amounts for people, as in "cpu 3.5, memory 17.9Gi, pods 106".
 func summary(available capacity.Amounts) string {
-	var parts []string
-	for _, name := range slices.SortedFunc(maps.Keys(available), byImportance) {
-		parts = append(parts, name+" "+capacity.HumanFormat(name, available[name])(available[name]))
+	names := slices.SortedFunc(maps.Keys(available), byImportance)
+	parts := make([]string, len(names)) // The line counts those that it does not list.
+	for i, name := range names[:min(len(names), maxListed)] {
+		parts[i] = name + " " + capacity.HumanFormat(name, available[name])(available[name])
 	}
 	return line(parts, "")
 }

@@ -88,3 +88,16 @@ func (n Notation) Lists(lists ...map[string]resource.Quantity) []map[string]stri
 	}
 	return all
 }
+
+// Compare compares amounts. Nil, for one that is not there, is the least.
+func Compare(a, b *resource.Quantity) int {
+	switch {
+	case a != nil && b != nil:
+		return a.Cmp(*b)
+	case a != nil:
+		return 1
+	case b != nil:
+		return -1
+	}
+	return 0
+}

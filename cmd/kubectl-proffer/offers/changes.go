@@ -11,6 +11,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // comparison holds what differs between two answers.
@@ -38,9 +39,13 @@ func (o *offersOptions) compare(before, after *offersAnswer) comparison {
 func (c *comparison) lines(width int, color bool) []string {
 	at := c.at.Format(time.TimeOnly)
 	var lines []string
+	unchanged := "; no amount changes"
+	if c.resource != "" {
+		unchanged = "; no amount of " + c.resource + " changes"
+	}
 	for _, change := range c.policies {
 		if len(c.rows) == 0 {
-			change += "; no amount" + strings.TrimSuffix(" of "+c.resource, " of ") + " changes"
+			change += unchanged
 		}
 		lines = append(lines, at+"  "+output.OneLine(change))
 	}
@@ -107,8 +112,8 @@ func changes(before, after []row) []rowChange {
 	}
 	var changed []rowChange
 	add := func(c rowChange) {
-		if c.is.policy != c.was.policy || !sameAmount(c.was.offered, c.is.offered) ||
-			!sameAmount(c.was.granted, c.is.granted) || !sameAmount(c.was.used, c.is.used) {
+		if c.is.policy != c.was.policy || quantity.Compare(c.was.offered, c.is.offered) != 0 ||
+			quantity.Compare(c.was.granted, c.is.granted) != 0 || quantity.Compare(c.was.used, c.is.used) != 0 {
 			changed = append(changed, c)
 		}
 	}
@@ -145,10 +150,6 @@ func isAnyone(r row) int {
 		return 1
 	}
 	return 0
-}
-
-func sameAmount(a, b *resource.Quantity) bool {
-	return (a == nil) == (b == nil) && (a == nil || a.Cmp(*b) == 0)
 }
 
 // cells writes each cell that differs as "old -> new".

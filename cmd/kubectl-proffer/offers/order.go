@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/quantity"
 )
 
 // The values of --sort. Amounts are of the resource of --resource, or of cpu.
@@ -34,7 +35,7 @@ func inOrder(rows []row, order, name string) []row {
 		case "policy":
 			byOrder = strings.Compare(a[0].policy, b[0].policy)
 		case "offered", "granted", "used":
-			byOrder = compareAmounts(amountIn(b, order, name), amountIn(a, order, name))
+			byOrder = quantity.Compare(amountIn(b, order, name), amountIn(a, order, name))
 		}
 		return cmp.Or(isAnyone(a[0])-isAnyone(b[0]), byOrder)
 	})
@@ -54,17 +55,4 @@ func amountIn(offer []row, column, name string) *resource.Quantity {
 		return offer[i].used
 	}
 	return offer[i].offered
-}
-
-// compareAmounts compares amounts. One that is not there is the least.
-func compareAmounts(a, b *resource.Quantity) int {
-	switch {
-	case a != nil && b != nil:
-		return a.Cmp(*b)
-	case a != nil:
-		return 1
-	case b != nil:
-		return -1
-	}
-	return 0
 }

@@ -148,17 +148,15 @@ func (a *amountChange) bounds(amount func(*rest.OfferChange) string) (of [2]*res
 		if parsed, ok := quantity.Parse(amount(&a.changes[i])); ok {
 			q = &parsed
 		}
-		if i == 0 || less(q, of[0]) {
+		if i == 0 || quantity.Compare(q, of[0]) < 0 {
 			of[0] = q
 		}
-		if i == 0 || less(of[1], q) {
+		if i == 0 || quantity.Compare(of[1], q) < 0 {
 			of[1] = q
 		}
 	}
 	return of
 }
-
-func less(a, b *resource.Quantity) bool { return b != nil && (a == nil || a.Cmp(*b) < 0) }
 
 // atLeast says that the operator has cut a list.
 func atLeast(s *rest.Simulation, list string) string {
