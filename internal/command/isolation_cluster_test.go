@@ -214,9 +214,13 @@ func asConsumer(t *testing.T, config *rest.Config, id string) client.Client {
 	return c
 }
 
+// emptyTimeout bounds what empty takes. An API server deletes a collection one object after the other: what a
+// flood leaves takes 10 s, and more than a minute beside the tests of other packages.
+const emptyTimeout = 4 * time.Minute
+
 // empty deletes everything that tests and the operator create, whatever its finalizers.
 func empty(ctx context.Context, config *rest.Config, admin client.Client) error {
-	deadline, cancel := context.WithTimeout(ctx, time.Minute)
+	deadline, cancel := context.WithTimeout(ctx, emptyTimeout)
 	defer cancel()
 	kinds := []schema.GroupVersionKind{
 		corev1.SchemeGroupVersion.WithKind("Pod"), corev1.SchemeGroupVersion.WithKind("Node"),
