@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/outcome"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/internal/policy"
 )
@@ -130,7 +131,7 @@ func (o *simulateOptions) run(ctx context.Context) error {
 	if err := o.print(simulation); err != nil {
 		return err
 	}
-	if code := status(simulation); code != exitNothing {
+	if code := outcome.Status(simulation); code != 0 {
 		return exit.StatusError(code)
 	}
 	return nil
@@ -163,9 +164,9 @@ func (o *simulateOptions) print(simulation *rest.Simulation) error {
 	p := output.For(o.streams.Out)
 	switch o.format {
 	case formatTable, output.Wide:
-		return p.Lines(text(simulation, o.format, p.Width, p.Color)...)
+		return p.Lines(outcome.Lines(simulation, o.format, p.Width, p.Color)...)
 	case formatMarkdown:
-		return p.Lines(markdown(simulation)...)
+		return p.Lines(outcome.Markdown(simulation)...)
 	default:
 		return p.Value(o.format, simulation)
 	}

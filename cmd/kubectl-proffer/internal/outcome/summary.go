@@ -1,4 +1,4 @@
-package simulate
+package outcome
 
 import (
 	"cmp"
@@ -22,7 +22,7 @@ const (
 // summary says in one sentence what would change, as in "No pod would be evicted; 150 consumers: gold cpu
 // 4.75 -> 0." The mark is put on what is not ours: names and amounts.
 func summary(s *rest.Simulation, mark func(string) string) string {
-	if status(s) == exitNothing {
+	if Status(s) == statusNothing {
 		return "Nothing changes."
 	}
 	parts := []string{evictedPart(s, mark)}
@@ -101,7 +101,7 @@ func consumerGroups(offers []rest.OfferChange) [][]amountChange {
 		class, resource string
 	}
 	var groups [][]amountChange
-	for _, changes := range fold(offers, formatTable, func(c rest.OfferChange) key {
+	for _, changes := range fold(offers, "", func(c rest.OfferChange) key {
 		return key{c.Anyone, c.Class, c.Resource}
 	}) {
 		a := amountChange{class: changes[0].Class, resource: changes[0].Resource, changes: changes}

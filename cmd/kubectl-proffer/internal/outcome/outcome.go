@@ -1,4 +1,5 @@
-package simulate
+// Package outcome writes what a simulated change would do, for a terminal and for a merge request.
+package outcome
 
 import (
 	"fmt"
@@ -13,20 +14,21 @@ import (
 
 // The exit statuses of an answer. That of an error is exit.Failed.
 const (
-	exitNothing  = 0
-	exitChanges  = 1
-	exitEviction = 2
+	statusNothing  = 0
+	statusChanges  = 1
+	statusEviction = 2
 )
 
-// status returns the exit status for what a change would do.
-func status(s *rest.Simulation) int {
+// Status returns the exit status for what a change would do: 0 for nothing, 1 for changes, 2 if pods would be
+// evicted.
+func Status(s *rest.Simulation) int {
 	switch {
 	case len(s.Evicted) > 0:
-		return exitEviction
+		return statusEviction
 	case len(s.Problems)+len(s.Offers)+len(s.Policies)+len(s.Slices) > 0:
-		return exitChanges
+		return statusChanges
 	default:
-		return exitNothing
+		return statusNothing
 	}
 }
 
@@ -185,8 +187,9 @@ func evictionsTable(evictions []rest.Eviction) *output.Table {
 	return t
 }
 
-// text returns the lines of the answer for a terminal, which begin and end with the summary.
-func text(s *rest.Simulation, format string, width int, color bool) []string {
+// Lines returns the answer for a terminal: the summary first and last. In format output.Wide amounts are exact, and
+// each change has a row of its own. The width is in columns, 0 for any.
+func Lines(s *rest.Simulation, format string, width int, color bool) []string {
 	sentence := output.Wrap(summary(s, output.OneLine), width)
 	lines := slices.Clone(sentence)
 	for _, x := range sections(s, format) {
@@ -204,10 +207,10 @@ func text(s *rest.Simulation, format string, width int, color bool) []string {
 	return lines
 }
 
-// markdown returns the answer for a merge request.
-func markdown(s *rest.Simulation) []string {
+// Markdown returns the answer for a merge request.
+func Markdown(s *rest.Simulation) []string {
 	lines := []string{"### kubectl proffer simulate", "", "**" + summary(s, codeSpan) + "**"}
-	for _, x := range sections(s, formatMarkdown) {
+	for _, x := range sections(s, "") {
 		lines = append(lines, "", "#### "+x.title, "")
 		if x.table != nil {
 			lines = append(lines, markdownTable(x.table)...)

@@ -1,4 +1,4 @@
-package simulate
+package outcome
 
 import (
 	"fmt"
@@ -10,7 +10,6 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
-	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/operatortest"
 )
 
@@ -20,12 +19,12 @@ func TestAnOutcomeIsAlignedAtAnyWidth(t *testing.T) {
 	simulation.Truncated = []string{"offers"}
 	for _, width := range []int{80, 160} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
-			lines := text(&simulation, "", width, false)
+			lines := Lines(&simulation, "", width, false)
 			operatortest.Golden(t, fmt.Sprintf("table-%d.txt", width), lines)
 			operatortest.Fits(t, width, lines)
 		})
 	}
-	t.Run("markdown", func(t *testing.T) { operatortest.Golden(t, "markdown.md", markdown(&simulation)) })
+	t.Run("markdown", func(t *testing.T) { operatortest.Golden(t, "markdown.md", Markdown(&simulation)) })
 }
 
 // crowd returns the change of one amount of many consumers.
@@ -67,7 +66,7 @@ func TestOneSentenceSumsUp(t *testing.T) {
 		if got := summary(&tc.s, func(text string) string { return text }); got != tc.want {
 			t.Errorf("%s:\ngot  %s\nwant %s", name, got, tc.want)
 		}
-		lines := text(&tc.s, "", 0, false)
+		lines := Lines(&tc.s, "", 0, false)
 		if lines[0] != tc.want || lines[len(lines)-1] != tc.want {
 			t.Errorf("%s: begins with %s\nand ends with %s", name, lines[0], lines[len(lines)-1])
 		}
@@ -110,7 +109,7 @@ c000 n/s2 gold cpu 0 500m why`,
 
 func TestEvictionsAreRedOnATerminal(t *testing.T) {
 	simulation := operatortest.Simulation()
-	for _, line := range text(&simulation, "", 160, true) {
+	for _, line := range Lines(&simulation, "", 160, true) {
 		if red := strings.HasPrefix(line, "\x1b[31m"); red != strings.Contains(line, "becomes 0, so") {
 			t.Errorf("red is %v: %s", red, line)
 		}
@@ -131,40 +130,12 @@ func TestTheExitStatusSaysWhatChanges(t *testing.T) {
 		{"an invalid policy", rest.Simulation{Problems: map[string][]string{"p": {"x"}}}, 1},
 		{"an eviction", all, 2},
 	} {
-		if got := status(&tc.s); got != tc.want {
+		if got := Status(&tc.s); got != tc.want {
 			t.Errorf("%s: got %d, want %d", tc.name, got, tc.want)
 		}
 	}
-	if got := text(&rest.Simulation{}, "", 80, false); !cmp.Equal(got, []string{"Nothing changes."}) {
+	if got := Lines(&rest.Simulation{}, "", 80, false); !cmp.Equal(got, []string{"Nothing changes."}) {
 		t.Errorf("got %q", got)
-	}
-}
-
-func TestNodesAreParsed(t *testing.T) {
-	got, err := parseAddNodes("3=cpu=8,memory=32Gi,nvidia.com/gpu=2,label=pool=gold,label=zone=")
-	want := rest.AddedNodes{
-		Count: 3, Allocatable: kubetest.Quantities("cpu", "8", "memory", "32Gi", "nvidia.com/gpu", "2"), Labels: map[string]string{"pool": "gold", "zone": ""},
-	}
-	if diff := cmp.Diff(want, got); diff != "" || err != nil {
-		t.Errorf("%v\n-want +got:\n%s", err, diff)
-	}
-	for value, problem := range map[string]string{
-		"cpu=8":                 `"cpu" is not a number of nodes from 1 to 10000`,
-		"0=cpu=8":               `"0" is not a number of nodes from 1 to 10000`,
-		"10001=cpu=8":           `"10001" is not a number of nodes from 1 to 10000`,
-		"3":                     `"" is neither an amount nor a label`,
-		"3=cpu":                 `"cpu" is neither an amount nor a label`,
-		"3=cpu=many":            `"many" is not an amount of cpu`,
-		"3=cpu=-1":              `"-1" is not an amount of cpu`,
-		"3=cpu=1,label=pool":    `"pool" is not a label`,
-		"3=cpu=1,label=a=b c":   `"a=b c" is not a label`,
-		"3=label=pool=gold":     "nodes without an amount change nothing",
-		"3=cpu=8,,label=pool=a": `"" is neither an amount nor a label`,
-	} {
-		_, err := parseAddNodes(value)
-		if err == nil || !strings.HasPrefix(err.Error(), "--add-nodes="+value+": "+problem+": write COUNT=") {
-			t.Errorf("%s: got %v", value, err)
-		}
 	}
 }
 
@@ -190,7 +161,7 @@ func TestMarkdownOfOthersIsText(t *testing.T) {
 		simulation := rest.Simulation{
 			Offers: []rest.OfferChange{{Consumer: "rome", Resource: "cpu", Then: "1", Because: "cpu 1: " + text}}, Unknown: []string{text},
 		}
-		lines := markdown(&simulation)
+		lines := Markdown(&simulation)
 		if row, got := "| `rome` | `<unnamed>` | `cpu` | - | `1` | "+want+" |", lines[len(lines)-5]; got != row {
 			t.Errorf("got  %s\nwant %s", got, row)
 		}
