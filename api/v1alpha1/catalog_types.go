@@ -96,7 +96,7 @@ type CatalogWords struct {
 
 // CatalogReason summarizes an entry of the catalog in one word.
 //
-// +kubebuilder:validation:Enum=Available;Exhausted;Paused;Cordoned;Drained;NotPeered
+// +kubebuilder:validation:Enum=Available;Exhausted;Paused;Stopped;Cordoned;Drained;NotPeered
 type CatalogReason string
 
 const (
@@ -108,6 +108,9 @@ const (
 	// CatalogPaused is the reason for an entry whose policy is paused: the consumer keeps what it has, and
 	// is granted nothing new.
 	CatalogPaused CatalogReason = "Paused"
+	// CatalogStopped is the reason for an entry whose policy is stopped: nothing more is granted, and the
+	// policy's reclaim says what is taken back of what the consumer has.
+	CatalogStopped CatalogReason = "Stopped"
 	// CatalogCordoned is the reason for a consumer that is cordoned: it keeps what it has, and is
 	// granted nothing new.
 	CatalogCordoned CatalogReason = "Cordoned"

@@ -61,6 +61,8 @@ const (
 	ModeActive Mode = "Active"
 	// ModePaused keeps the policy in force, and what its consumers have as it is.
 	ModePaused Mode = "Paused"
+	// ModeStopped keeps the policy in force, offers nothing, and takes back what its consumers have.
+	ModeStopped Mode = "Stopped"
 	// ModeDryRun evaluates the policy and shows the result in its status, but publishes nothing.
 	ModeDryRun Mode = "DryRun"
 )
@@ -104,20 +106,29 @@ type ResourcePolicySpec struct {
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// Mode defines whether the policy is in force: Active (default), Paused or DryRun. A Paused policy
-	// decides as before, and what its consumers have stays as it is: offers neither rise nor fall,
+	// Mode defines whether the policy is in force: Active (default), Paused, Stopped or DryRun. A Paused
+	// policy decides as before, and what its consumers have stays as it is: offers neither rise nor fall,
 	// ResourceSlices are granted nothing more, and nothing is taken back, whatever happens to the spec
-	// and to the nodes. A consumer that has nothing is offered 0. A DryRun is evaluated as if it were
-	// in force; its status shows what the consumers would be offered, and nothing is published.
+	// and to the nodes. A consumer that has nothing is offered 0. A Stopped policy decides as before and
+	// offers 0 of everything; reclaim says what consumers keep meanwhile. A DryRun is evaluated as if it
+	// were in force; its status shows what the consumers would be offered, and nothing is published.
 	// +optional
 	// +kubebuilder:default=Active
-	// +kubebuilder:validation:Enum=Active;Paused;DryRun
+	// +kubebuilder:validation:Enum=Active;Paused;Stopped;DryRun
 	Mode Mode `json:"mode,omitempty"`
 
 	// PausedUntil ends a pause: from this time on, the policy is Active. Omitted: it is Paused until
 	// mode is changed.
 	// +optional
 	PausedUntil *metav1.Time `json:"pausedUntil,omitempty"`
+
+	// PausedConsumers pauses the policy for some of its consumers, as mode Paused does for all of them; at
+	// most 64.
+	// +optional
+	// +listType=map
+	// +listMapKey=clusterID
+	// +kubebuilder:validation:MaxItems=64
+	PausedConsumers []PausedConsumer `json:"pausedConsumers,omitempty"`
 
 	// Consumers selects the consumers that the policy applies to. Omitted or empty: every consumer.
 	// +optional
@@ -171,6 +182,17 @@ type ResourcePolicySpec struct {
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a cluster ID is a lower-case UUID or a DNS-1123 label, such as rome: write it as Liqo shows it"
 type ClusterID string
+
+// PausedConsumer pauses a policy for one consumer.
+type PausedConsumer struct {
+	// ClusterID is the consumer.
+	// +required
+	ClusterID ClusterID `json:"clusterID"`
+
+	// Until ends the pause: from this time on, it has no effect. Omitted: it lasts until it is removed.
+	// +optional
+	Until *metav1.Time `json:"until,omitempty"`
+}
 
 // Consumers selects consumers: by ID or by label, and then by a filter.
 //

@@ -236,10 +236,16 @@ var specRules = []rule{
 		want:    `<nil>: Invalid value: "": Checked value must be of type integer with format int32 in spec.priority`,
 	},
 	{
-		name:    "mode is one of three",
-		valid:   []string{"mode: Active\n" + fixedOffer, "mode: Paused\n" + fixedOffer, "mode: DryRun\n" + fixedOffer},
+		name:    "a consumer is paused once",
+		valid:   []string{"pausedConsumers: [{clusterID: rome}, {clusterID: oslo, until: \"2026-12-01T05:00:00Z\"}]\n" + fixedOffer},
+		invalid: "pausedConsumers: [{clusterID: rome}, {clusterID: rome}]\n" + fixedOffer,
+		want:    `spec.pausedConsumers[1]: Duplicate value: {"clusterID":"rome"}`,
+	},
+	{
+		name:    "mode is one of four",
+		valid:   []string{"mode: Active\n" + fixedOffer, "mode: Paused\n" + fixedOffer, "mode: Stopped\n" + fixedOffer, "mode: DryRun\n" + fixedOffer},
 		invalid: "mode: dryrun\n" + fixedOffer,
-		want:    `spec.mode: Unsupported value: "dryrun": supported values: "Active", "Paused", "DryRun"`,
+		want:    `spec.mode: Unsupported value: "dryrun": supported values: "Active", "Paused", "Stopped", "DryRun"`,
 	},
 	{
 		name:    "pausedUntil goes with a pause",

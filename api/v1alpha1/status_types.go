@@ -27,7 +27,7 @@ const (
 )
 
 // Reasons of the condition Ready. If several apply, the first in this order is reported: Terminating, Invalid,
-// DryRun, Shadowed, NoNodes, SourceUnavailable, Paused, Incomplete, UnknownResources, Exhausted, Offering.
+// DryRun, Shadowed, NoNodes, SourceUnavailable, Paused, Stopped, Incomplete, UnknownResources, Exhausted, Offering.
 const (
 	// ReasonTerminating, with False: the policy is being deleted, and a finalizer keeps the object. The policy
 	// decides no longer. What it offered before is decided by the next policy, or taken back by its reclaim.
@@ -54,6 +54,8 @@ const (
 	// ReasonPaused, with True: mode is Paused. What consumers have stays as it is. The message says until
 	// when.
 	ReasonPaused = "Paused"
+	// ReasonStopped, with True: mode is Stopped. Nothing is offered, and reclaim says what consumers keep.
+	ReasonStopped = "Stopped"
 	// ReasonIncomplete, with False: the policy does not offer some consumer more than 0 of each of
 	// cpu, memory and pods, so the consumer's virtual node takes no pods. The offer is published as it
 	// is. The message lists what is missing.

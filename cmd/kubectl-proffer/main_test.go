@@ -88,7 +88,7 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 	following := fmt.Sprintf("kubectl() { shift; %s=1 exec '%s' \"$@\"; }\n", asPlugin, self)
 	n := 0
 	for _, cmd := range commands() {
-		if cmd.Name() == "pause" || cmd.Name() == "resume" { // Their own test has an API server.
+		if slices.Contains([]string{"pause", "stop", "resume"}, cmd.Name()) { // Their own test has an API server.
 			continue
 		}
 		for line := range strings.SplitSeq(cmd.Example, "\n") {
@@ -356,7 +356,7 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 		"top pods":               "error: write one of policies, consumers and nodes\n",
 		"offers --known":         "error: --known is about one consumer: write its ID, such as: kubectl proffer offers rome --known\n",
 		"explan rome":            "error: unknown command \"explan\" for \"kubectl proffer\": did you mean explain?\n",
-		"s":                      "error: unknown command \"s\" for \"kubectl proffer\": did you mean status or simulate or snapshot?\n",
+		"s":                      "error: unknown command \"s\" for \"kubectl proffer\": did you mean status or simulate or stop or snapshot?\n",
 	} {
 		if _, _, stderr := plugin(t, s, strings.Fields(args)...); stderr != want {
 			t.Errorf("%s prints %q, want %q", args, stderr, want)

@@ -223,6 +223,36 @@ func TestAClassWithoutCPUMemoryOrPodsLeftIsExhausted(t *testing.T) {
 	}
 }
 
+func TestNothingIsAvailableOfAClassThatIsPausedOrStopped(t *testing.T) {
+	for name, tc := range map[string]struct {
+		edit    func(*offer.Policy)
+		reason  v1alpha1.CatalogReason
+		message string
+	}{
+		"paused": {
+			func(p *offer.Policy) { p.Paused = true }, v1alpha1.CatalogPaused,
+			"the provider has paused this class for this cluster: ResourceSlices keep what they have, and nothing more is granted",
+		},
+		"paused for it": {
+			func(p *offer.Policy) { p.PausedConsumers = map[string]int64{"rome": 0} }, v1alpha1.CatalogPaused,
+			"the provider has paused this class for this cluster: ResourceSlices keep what they have, and nothing more is granted",
+		},
+		"paused for another": {
+			func(p *offer.Policy) { p.PausedConsumers = map[string]int64{"oslo": 0} }, v1alpha1.CatalogAvailable, "cpu 8: all that is left",
+		},
+		"stopped": {
+			func(p *offer.Policy) { p.Stopped = true }, v1alpha1.CatalogStopped,
+			"the provider has stopped this class: nothing more is granted, and what ResourceSlices have may be taken back",
+		},
+	} {
+		got := show(newWorld(gold(tc.edit), "rome").holds("rome", 2).catalog().Of("rome"))[0]
+		available := tc.reason == v1alpha1.CatalogAvailable
+		if got.Reason != tc.reason || got.Message != tc.message || (got.Available[capacity.CPU] > 0) != available {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 var anyConsumer = rapid.SampledFrom([]string{"rome", "oslo", "lima"})
 
 // drawWorld draws a pool, its policies, and slices of which some wait.

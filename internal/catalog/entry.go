@@ -75,6 +75,8 @@ func (e *Entry) Reason() v1alpha1.CatalogReason {
 	switch {
 	case e.paused():
 		return v1alpha1.CatalogPaused
+	case e.stopped():
+		return v1alpha1.CatalogStopped
 	case e.exhausted():
 		return v1alpha1.CatalogExhausted
 	}
@@ -83,6 +85,9 @@ func (e *Entry) Reason() v1alpha1.CatalogReason {
 
 // paused reports whether the policy grants nothing new for a while.
 func (e *Entry) paused() bool { return len(e.Resources) > 0 && e.Resources[0].Bound == grant.ByPause }
+
+// stopped reports whether the policy takes back what it has granted.
+func (e *Entry) stopped() bool { return len(e.Resources) > 0 && e.Resources[0].Bound == grant.ByStop }
 
 // needed are the resources without which a virtual node is of no use.
 var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
@@ -120,7 +125,11 @@ func (e *Entry) Message() string {
 	case notPeered, active:
 	}
 	if e.paused() {
-		return "the provider has paused this class: ResourceSlices keep what they have, and nothing more is granted"
+		return "the provider has paused this class for this cluster: ResourceSlices keep what they have, " +
+			"and nothing more is granted"
+	}
+	if e.stopped() {
+		return "the provider has stopped this class: nothing more is granted, and what ResourceSlices have may be taken back"
 	}
 	var lines []string
 	for i := range e.Resources {

@@ -24,6 +24,8 @@ const (
 	ReasonCordoned = "Cordoned"
 	// ReasonPaused: nothing new is granted, because the policy is paused.
 	ReasonPaused = "Paused"
+	// ReasonStopped: nothing is granted, because the policy is stopped, and reclaim decides what the slice keeps.
+	ReasonStopped = "Stopped"
 	// ReasonInvalid: the request makes no sense, and no more is granted than before.
 	ReasonInvalid = "InvalidRequest"
 	// ReasonFiltered: a filter of the policy does not admit the request, and reclaim decides what the slice
@@ -50,6 +52,8 @@ func (a *Answer) Reason() string {
 		return ReasonCordoned
 	case a.paused():
 		return ReasonPaused
+	case a.stopped():
+		return ReasonStopped
 	case a.Verdict == Deny:
 		return ReasonDenied
 	}
@@ -113,6 +117,11 @@ func (a *Answer) Explain(problem string) string {
 // paused reports whether the policy would have granted more if it were not paused.
 func (a *Answer) paused() bool {
 	return slices.ContainsFunc(a.Lines, func(l Line) bool { return l.Bound == ByPause })
+}
+
+// stopped reports whether the policy would grant more if it were not stopped.
+func (a *Answer) stopped() bool {
+	return slices.ContainsFunc(a.Lines, func(l Line) bool { return l.Bound == ByStop })
 }
 
 func (a *Answer) filtered() bool { return a.Ruling != offer.Admitted }
@@ -233,7 +242,9 @@ func (l *Line) explainBound(policy string, q func(amount int64) string) string {
 	case ByFreeze:
 		return "the provider has cordoned this cluster and grants it nothing new"
 	case ByPause:
-		return fmt.Sprintf("policy %s is paused and grants nothing new", policy)
+		return fmt.Sprintf("policy %s is paused for this cluster and grants it nothing new", policy)
+	case ByStop:
+		return fmt.Sprintf("policy %s is stopped and grants nothing more", policy)
 	case Withdrawn:
 		return noPolicy
 	case Awaited:

@@ -230,6 +230,8 @@ func (l *lineState) bind(b binding) { l.Bound, l.Left, l.Others = b.by, b.left, 
 func limitOf(step *offer.Step) (int64, Bound) {
 	others := step.Pool - step.Gives
 	switch {
+	case step.Stopped:
+		return 0, ByStop
 	case step.Source == offer.FromNodes && step.Gives > 0 && (step.Max < 0 || others < step.Max):
 		return others, ByGiver
 	case step.Source == offer.FromNodes && step.Max < 0:

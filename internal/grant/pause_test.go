@@ -17,8 +17,8 @@ func TestAPausedPolicyNeitherGrantsNorTakesBack(t *testing.T) {
 	w.want(t, "has cpu=4; wants more cpu=1; is new -")
 	for i, want := range []string{
 		"granted in full by policy standard",
-		"granted 1m of 3m cpu: policy standard is paused and grants nothing new",
-		"denied: 2m cpu asked, but policy standard is paused and grants nothing new",
+		"granted 1m of 3m cpu: policy standard is paused for this cluster and grants it nothing new",
+		"denied: 2m cpu asked, but policy standard is paused for this cluster and grants it nothing new",
 	} {
 		if got := becauseOf(&answers[i], ""); got != want {
 			t.Errorf("%s: got %q, want %q", w.slices[i].Key, got, want)
@@ -50,5 +50,18 @@ func TestNothingIsAvailableOfAPausedPolicy(t *testing.T) {
 				t.Errorf("got %+v", r)
 			}
 		}
+	}
+}
+
+func TestAPauseForOneConsumerNeitherGrantsNorTakesBack(t *testing.T) {
+	ofRome := func(p *offer.Policy) {
+		p.PausedConsumers, p.Reclaim, p.Max = map[string]int64{"rome": 0}, offer.Evict, cpu(2)
+	}
+	w := newWorld(gold(ofRome)).node("n", "a", cpu(8)).
+		slice(having("has", "rome", 1, 4)).slice(asking("asks", "rome", 2, 1)).slice(having("others", "oslo", 3, 3)).slice(asking("new", "lima", 4, 1))
+	answers := w.settle(t)
+	w.want(t, "has cpu=4; asks -; others cpu=2; new cpu=1")
+	if got := answers[1].Reason(); got != ReasonPaused {
+		t.Errorf("got reason %s", got)
 	}
 }

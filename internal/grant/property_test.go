@@ -35,6 +35,7 @@ func anyPolicy(i int) *rapid.Generator[offer.Policy] {
 			ThresholdPercent: rapid.SampledFrom([]int64{0, 5, 100}).Draw(t, "threshold"),
 			Reclaim:          rapid.SampledFrom([]offer.Reclaim{offer.Unused, offer.Evict, offer.Retain}).Draw(t, "reclaim"),
 			Paused:           rapid.IntRange(0, 3).Draw(t, "paused") == 0, DryRun: rapid.IntRange(0, 4).Draw(t, "dry run") == 0,
+			PausedConsumers: rapid.MapOfN(anyID, rapid.Just(int64(0)), 0, 1).Draw(t, "paused consumers"), Stopped: rapid.IntRange(0, 5).Draw(t, "stopped") == 0,
 			Slices: offer.Slices{
 				DenyExcess: rapid.IntRange(0, 3).Draw(t, "deny") == 0, Defaults: anyAmounts.Draw(t, "defaults"),
 			},
@@ -244,14 +245,14 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 		asked, byRequest := s.Request[name]
 		if !byRequest { // What its pods use of a default stays when the default falls.
 			asked = max(askedOf(s, a.Policy, name), min(s.Granted[name], s.Used[name]))
-			if a.Policy != nil && a.Policy.Paused { // Nor does a pause take back a default that falls.
+			if a.Policy != nil && pausedFor(a.Policy, s.Consumer) { // Nor does a pause take back a default that falls.
 				asked = max(asked, s.Granted[name])
 			}
 		}
 		if amount < 0 || !s.Invalid && amount > asked {
 			t.Fatalf("%s is granted %d of %s but asked for %d", s.Key, amount, name, asked)
 		}
-		if amount > s.Granted[name] && (s.Frozen || s.Invalid || a.Policy == nil || a.Policy.Paused || a.Ruling != offer.Admitted) {
+		if amount > s.Granted[name] && (s.Frozen || s.Invalid || a.Policy == nil || pausedFor(a.Policy, s.Consumer) || a.Policy.Stopped || a.Ruling != offer.Admitted) {
 			t.Fatalf("%s was raised to %d of %s, though frozen %v, invalid %v, policy %v, ruling %v", s.Key, amount, name, s.Frozen, s.Invalid, a.Policy, a.Ruling)
 		}
 	}
@@ -281,7 +282,7 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 		}
 		reclaim := s.Reclaim
 		if a.Policy != nil {
-			reclaim = reclaimOf(a.Policy)
+			reclaim = reclaimOf(a.Policy, s.Consumer)
 		}
 		keep := min(had, asked)
 		switch {
@@ -317,7 +318,7 @@ func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []A
 			g = &groupSums{terms: terms.Terms(s.Class, s.Consumer), now: map[string]int64{}, got: map[string]int64{}, keep: map[string]int64{}, raised: map[string]bool{}}
 			g.reclaim = s.Reclaim
 			if g.terms != nil {
-				g.reclaim = reclaimOf(g.terms.Policy)
+				g.reclaim = reclaimOf(g.terms.Policy, s.Consumer)
 			}
 			groups[key] = g
 		}
@@ -367,9 +368,14 @@ func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []A
 	}
 }
 
-// reclaimOf returns the reclaim of a policy, which takes nothing back while it is paused.
-func reclaimOf(p *offer.Policy) offer.Reclaim {
-	if p.Paused {
+func pausedFor(p *offer.Policy, consumer string) bool {
+	_, alone := p.PausedConsumers[consumer]
+	return p.Paused || alone
+}
+
+// reclaimOf returns the reclaim of a policy, which takes nothing back from a consumer while it is paused.
+func reclaimOf(p *offer.Policy, consumer string) offer.Reclaim {
+	if pausedFor(p, consumer) {
 		return offer.Retain
 	}
 	return p.Reclaim
@@ -432,7 +438,7 @@ func granted(terms *offer.AllocationInput, w *world, answers []Answer, yield fun
 			switch changedClass := s.GrantedIn != "" && s.GrantedIn != s.Class; {
 			case changedClass:
 				claim = min(claim, 1)
-			case of != nil && reclaimOf(of.Policy) == offer.Retain:
+			case of != nil && reclaimOf(of.Policy, s.Consumer) == offer.Retain:
 				claim = min(had, has) // Retain keeps all of it, whichever policy of the class decides.
 			}
 			uses := max(s.Used[name], s.Recorded[name])

@@ -130,6 +130,8 @@ const (
 	ByFreeze
 	// ByPause: the policy is paused, so nothing new is granted.
 	ByPause
+	// ByStop: the policy is stopped, so nothing is granted, and reclaim decides what the slice keeps.
+	ByStop
 	// Withdrawn: no policy decides any longer.
 	Withdrawn
 	// Awaited: more is being taken back from others. Until then the slice has what is free now.

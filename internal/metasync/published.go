@@ -202,8 +202,8 @@ var reasons = map[grant.Bound]string{
 	grant.ByPool: "PoolExhausted", grant.ByMax: "MaxReached", grant.ByFixed: "FixedAmountReached",
 	grant.ByOverride: "OverrideReached", grant.NotOffered: "NotOffered", grant.Withheld: "AllOrNothing",
 	grant.Useless: "NothingOfAnother", grant.ByFreeze: "Cordoned", grant.ByPause: "Paused",
-	grant.Withdrawn: "NoPolicy",
-	grant.Awaited:   "BeingReclaimed", grant.ByPin: "Kept", grant.ByGiver: "GivenByItself", grant.ByFilter: "Filtered",
+	grant.ByStop: "Stopped", grant.Withdrawn: "NoPolicy", grant.Awaited: "BeingReclaimed",
+	grant.ByPin: "Kept", grant.ByGiver: "GivenByItself", grant.ByFilter: "Filtered",
 }
 
 // usedIn returns the use of each offered resource by its consumer.

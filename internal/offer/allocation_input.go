@@ -23,11 +23,17 @@ type AllocationInput struct {
 	consumers []Consumer
 	byClass   map[string][]*policyPlan
 	inForce   map[string]struct{}
-	terms     map[*template]*ConsumerTerms
+	terms     map[termsKey]*ConsumerTerms
 	poolOf    map[*policyPlan]int
 	now       time.Time
 	// filtersSlices is set if a policy in force has filters of slices.
 	filtersSlices bool
+}
+
+// termsKey identifies consumers with the same terms.
+type termsKey struct {
+	of     *template
+	paused bool
 }
 
 // PolicyPool is the share of some nodes that one policy gives out.
@@ -107,7 +113,8 @@ type ConsumerTerms struct {
 	Paused bool
 	// Pool is the index of the policy's pool in AllocationInput.Pools, -1 for a policy without nodes.
 	Pool int
-	// Steps are sorted by resource. Only Source, Fixed, Pool, Gives, Taken, Max and MaxShare are set.
+	// Steps are sorted by resource. Only Source, Fixed, Pool, Gives, Taken, Max and MaxShare are set,
+	// and Stopped.
 	Steps []Step
 }
 
@@ -117,7 +124,9 @@ func (t *ConsumerTerms) WithoutNodes(resource string) *Step {
 	if !t.Policy.Admits(resource) {
 		return nil
 	}
-	return &Step{Resource: resource, Source: FromNodes, Max: t.Policy.ceiling(resource, t.Override)}
+	return &Step{
+		Resource: resource, Source: FromNodes, Max: t.Policy.ceiling(resource, t.Override), Stopped: t.Policy.Stopped,
+	}
 }
 
 // NewAllocationInput computes the pools and terms. It ignores Input's Grants, Previous and Recorded.
@@ -125,7 +134,7 @@ func NewAllocationInput(in Input) *AllocationInput {
 	a := &AllocationInput{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
 		Other: map[string]PolicyPool{}, byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{},
-		terms: map[*template]*ConsumerTerms{}, poolOf: map[*policyPlan]int{}, now: in.Now,
+		terms: map[termsKey]*ConsumerTerms{}, poolOf: map[*policyPlan]int{}, now: in.Now,
 	}
 	if !slices.IsSortedFunc(a.consumers, byID) {
 		a.consumers = slices.SortedFunc(slices.Values(a.consumers), byID)
@@ -265,13 +274,14 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 	}
 	p := a.byClass[class][i]
 	of := p.templateUnder(p.overrideFor(c), a.index.variantFor(p.index, consumer))
-	terms, ok := a.terms[of]
+	key := termsKey{of, p.pause.of(consumer)}
+	terms, ok := a.terms[key]
 	if !ok {
-		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Paused: p.paused, Pool: -1, Steps: of.steps}
+		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Paused: key.paused, Pool: -1, Steps: of.steps}
 		if i, pooled := a.poolOf[p]; pooled {
 			terms.Pool = i
 		}
-		a.terms[of] = terms
+		a.terms[key] = terms
 	}
 	return terms
 }

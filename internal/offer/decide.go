@@ -23,6 +23,8 @@ type verdict struct {
 	// offer is nil for none.
 	offer *Offer
 	held  bool
+	// paused is set if the policy is paused for the consumer.
+	paused bool
 	// missing lists the needed resources that the policy itself does not offer, exhausted the ones of
 	// which nothing is left.
 	missing, exhausted neededSet
@@ -126,19 +128,25 @@ func (e *evaluation) lostRecord(m *match, old []*Offer) record {
 
 // verdictOf works out what a policy offers a consumer.
 func (e *evaluation) verdictOf(p *policyPlan, w winner, h *holding, b previousOffer) verdict {
-	e.scratch = e.steps(e.scratch[:0], p, p.templateUnder(w.override, w.variant), h, b)
-	return newVerdict(p, p.publish(e.scratch, w.override, b), e.scratch, h.hasPods())
+	e.scratch = e.steps(e.scratch[:0], w, h, b)
+	v := newVerdict(p, p.publish(e.scratch, w.override, b), e.scratch, h.hasPods())
+	if w.paused { // What it has stays as it is, whatever the policy offers.
+		v.paused, v.missing, v.exhausted = true, 0, 0
+	}
+	return v
 }
 
-// steps works out what a policy offers a consumer under an override, appending to steps.
-func (e *evaluation) steps(steps []Step, p *policyPlan, t *template, h *holding, b previousOffer) []Step {
+// steps works out what a policy offers a consumer, appending to steps.
+func (e *evaluation) steps(steps []Step, w winner, h *holding, b previousOffer) []Step {
+	p := e.plans[w.policy]
+	t := p.templateUnder(w.override, w.variant)
 	granted, used := e.grantedIn(p.Class, h), p.pool.used(h.use)
 	for _, s := range t.steps {
 		s.work(p.Reclaim, used.At(s.column), optionalAmount{granted.At(s.column), granted != nil})
 		steps = append(steps, s)
 	}
 	steps = e.revoke(steps, b)
-	if !p.paused {
+	if !w.paused {
 		return e.reclaim(steps, p.Reclaim, h, granted, b)
 	}
 	for i := range steps {

@@ -26,7 +26,7 @@
 // what the consumer keeps: its pods' requests up to the amount offered before, and with
 // Retain its grants. A change within the policy's threshold is not published. While a policy is paused, what
 // it offered to a consumer before stays as it is; a consumer that it had offered nothing keeps what its pods
-// use and its slices were granted (Step.pause).
+// use and its slices were granted (Step.pause). A policy that is stopped has a ceiling of 0 for everything.
 //
 // In code, in the order of the computation: match.go finds the policy that decides; pool.go computes the
 // pool (newPool) and what remains (pool.commit), at the level that stabilize.go keeps; plan.go has what a

@@ -147,8 +147,8 @@ func Evaluate(in Input) *Result {
 	r.Departed = boundDeparted(r.Departed)
 	for i, p := range e.plans {
 		r.Reports[p.Name] = tallies[i].report(p, e)
-		if p.pauseLeft > 0 {
-			e.evaluateAfter(p.pauseLeft)
+		if p.left > 0 {
+			e.evaluateAfter(p.left)
 		}
 	}
 	for _, p := range in.Awaited {

@@ -73,8 +73,7 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 		default:
 			i := slices.IndexFunc(m.winners, func(w winner) bool { return e.plans[w.policy].Class == o.Class })
 			x.plan = e.plans[m.winners[i].policy]
-			under := x.plan.templateUnder(m.winners[i].override, m.winners[i].variant)
-			x.Now = e.steps(nil, x.plan, under, h, previousOffer{offer: o, own: true})
+			x.Now = e.steps(nil, m.winners[i], h, previousOffer{offer: o, own: true})
 			if x.plan.answers != nil {
 				if answered, ok := x.plan.answers.For(id); ok {
 					_, own := x.plan.answers.Of[id]
@@ -172,9 +171,9 @@ func (x *Explained) because(i int, times timing) string {
 	}
 	switch {
 	case s.Paused && s.Offer == 0:
-		fmt.Fprintf(&b, "; policy %s is paused, and it had nothing before", x.plan.Name)
+		fmt.Fprintf(&b, "; policy %s is paused for it, and it had nothing before", x.plan.Name)
 	case s.Paused:
-		fmt.Fprintf(&b, "; policy %s is paused, and it keeps %s", x.plan.Name, format(s.Offer))
+		fmt.Fprintf(&b, "; policy %s is paused for it, and it keeps %s", x.plan.Name, format(s.Offer))
 	case s.Held >= 0:
 		if s.Max >= 0 && s.Max < s.Held {
 			b.WriteString(s.atMost(format))
@@ -295,6 +294,9 @@ func (s *Step) arithmetic(format func(amount int64) string) string {
 
 // atMost explains the ceiling.
 func (s *Step) atMost(format func(amount int64) string) string {
+	if s.Stopped {
+		return "; the policy is stopped"
+	}
 	if s.MaxShare > 0 {
 		return fmt.Sprintf("; at most %d%% of the pool, %s", s.MaxShare, format(s.Max))
 	}

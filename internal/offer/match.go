@@ -7,6 +7,7 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -20,7 +21,7 @@ type policyIndex struct {
 	byName  map[string]int
 	// pools holds the index of each policy's pool in the View, noPool for a policy of fixed amounts.
 	pools []int
-	// naming maps each consumer ID that some scope names to the policies with such a scope, open are
+	// naming maps each consumer ID that some scope or pause names to the policies with such a one, open are
 	// the policies that are not for named consumers only. Both hold sorted indexes.
 	naming map[string][]int
 	open   []int
@@ -31,6 +32,8 @@ type policyIndex struct {
 	// givers holds the peers, sorted, that give nodes of each policy's pool; giving are all of them.
 	givers [][]string
 	giving map[string]struct{}
+	// pauses holds the pause of each policy at the time of the evaluation.
+	pauses []pause
 	// labelKeys are the label keys that some scope selects by, sorted.
 	labelKeys []string
 	// filtered is set if some scope has a filter, which may read any label.
@@ -67,11 +70,18 @@ func newPolicyIndex(in *Input) *policyIndex {
 		if p.Consumers.IDs == nil {
 			x.open = append(x.open, i)
 		}
+		name := func(id string) {
+			if all := x.naming[id]; len(all) == 0 || all[len(all)-1] != i { // Two scopes may name it.
+				x.naming[id] = append(all, i)
+			}
+		}
+		x.pauses = append(x.pauses, p.pauseAt(in.Now))
+		for id := range x.pauses[i].consumers {
+			name(id)
+		}
 		for s := range p.scopes {
 			for id := range s.IDs {
-				if all := x.naming[id]; len(all) == 0 || all[len(all)-1] != i { // Two scopes may name it.
-					x.naming[id] = append(all, i)
-				}
+				name(id)
 			}
 			x.filtered = x.filtered || s.Filters != nil
 			for _, key := range s.labelKeys() {
@@ -112,8 +122,11 @@ type match struct {
 }
 
 // winner is a policy that decides for a consumer, by its index, with the index of the override that
-// includes the consumer, -1 for none, and its variant for the consumer.
-type winner struct{ policy, override, variant int }
+// includes the consumer, -1 for none, its variant for the consumer, and whether it is paused for it.
+type winner struct {
+	policy, override, variant int
+	paused                    bool
+}
 
 // A variant of a policy is its offer to consumers of one kind: for a policy with an external source the
 // index of an answer, for a policy of peers the index of a consumer in policyIndex.givers.
@@ -133,7 +146,7 @@ func (x *policyIndex) match(c Consumer) *match {
 			m.shadowed = append(m.shadowed, shadowed{policy: i, by: by})
 		default:
 			by = i
-			m.winners = append(m.winners, winner{i, p.overrideFor(c), x.variantFor(i, c.ID)})
+			m.winners = append(m.winners, winner{i, p.overrideFor(c), x.variantFor(i, c.ID), x.pauses[i].of(c.ID)})
 		}
 	}
 	return m
@@ -228,6 +241,7 @@ func (m *match) appendTo(b []byte) []byte {
 		b = binary.AppendUvarint(b, uint64(w.policy))
 		b = binary.AppendVarint(b, int64(w.override))
 		b = binary.AppendVarint(b, int64(w.variant))
+		b = strconv.AppendBool(b, w.paused)
 	}
 	for _, s := range m.shadowed {
 		b = binary.AppendUvarint(b, uint64(s.policy))

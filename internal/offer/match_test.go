@@ -22,7 +22,7 @@ func matchInTurn(x *policyIndex, c Consumer) *match {
 			continue
 		}
 		decides[p.Class] = i
-		m.winners = append(m.winners, winner{i, p.overrideFor(c), x.variantFor(i, c.ID)})
+		m.winners = append(m.winners, winner{i, p.overrideFor(c), x.variantFor(i, c.ID), x.pauses[i].of(c.ID)})
 	}
 	return m
 }
@@ -69,6 +69,7 @@ func TestAReportListsTheNamedConsumersOfWhichNothingElseIsKnown(t *testing.T) {
 			for s := range in.Policies[i].scopes {
 				maps.Copy(named, s.IDs)
 			}
+			maps.Copy(named, in.Policies[i].pauseAt(in.Now).consumers)
 			want := slices.DeleteFunc(slices.Sorted(maps.Keys(named)), func(id string) bool { return !unknown(id) })
 			if diff := cmp.Diff(want, r.Reports[in.Policies[i].Name].Unknown, cmpopts.EquateEmpty()); diff != "" {
 				t.Fatalf("%s: unknown consumers (-want +got): %s", in.Policies[i].Name, diff)

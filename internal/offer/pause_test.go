@@ -48,8 +48,8 @@ func TestAPauseExplainsWhatItKeeps(t *testing.T) {
 	c.pod("local", "n1", "", 3000)
 	r := c.evaluate(before, consumers("oslo", "rome"), ofNodes("gold", paused))
 	for id, want := range map[string]string{
-		"rome": "cpu 8: 100% of 5 is a pool of 5, 0 committed, 5 remaining; it has 0; policy gold is paused, and it keeps 8",
-		"oslo": "cpu 0: 100% of 5 is a pool of 5, 0 committed, 5 remaining; it has 0; policy gold is paused, and it had nothing before",
+		"rome": "cpu 8: 100% of 5 is a pool of 5, 0 committed, 5 remaining; it has 0; policy gold is paused for it, and it keeps 8",
+		"oslo": "cpu 0: 100% of 5 is a pool of 5, 0 committed, 5 remaining; it has 0; policy gold is paused for it, and it had nothing before",
 	} {
 		if got := r.Explainer().Of(id)[0].BecauseOf(capacity.CPU); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", id, got, want)
@@ -97,5 +97,56 @@ func TestAPauseKeepsWhatAConsumerSharesWithEverybody(t *testing.T) {
 	}
 	if got, _ := r.Default.Offers[0].Amount(capacity.CPU); got != 0 {
 		t.Errorf("anyone is offered %d", got)
+	}
+}
+
+func TestAPauseForOneConsumerLeavesTheOthersAlone(t *testing.T) {
+	c := newCluster("n1")
+	begin := time.Unix(1_000_000, 0)
+	evaluate := func(prev *Result, now time.Time, edits ...func(*Policy)) *Result {
+		in := c.input(consumers("oslo", "paris", "rome"), ofNodes("gold", edits...))
+		in.Now = now
+		return Evaluate(in.After(prev))
+	}
+	pausedFor := func(p *Policy) {
+		p.PausedConsumers = map[string]int64{"rome": begin.Add(time.Hour).Unix(), "oslo": 0}
+	}
+	before := evaluate(nil, begin)
+	for _, step := range []struct {
+		after time.Duration
+		rome  int64
+		again time.Duration
+	}{{time.Minute, 8000, 59 * time.Minute}, {time.Hour, 4000, 0}} {
+		r := evaluate(before, begin.Add(step.after), pausedFor, percent(50))
+		for id, want := range map[string]int64{"rome": step.rome, "oslo": 8000, "paris": 4000, "anyone": 4000} {
+			if got, _ := r.Of(id).Offers[0].Amount(capacity.CPU); got != want {
+				t.Errorf("after %v: %s is offered %d, want %d", step.after, id, got, want)
+			}
+		}
+		if r.Again != step.again {
+			t.Errorf("after %v: evaluates again after %v, want %v", step.after, r.Again, step.again)
+		}
+		if report := r.Reports["gold"]; report.Outcome != Offering || slices.Contains(report.Paused, "rome") != (step.again > 0) || !slices.Contains(report.Paused, "oslo") {
+			t.Errorf("after %v: %v, paused for %v", step.after, report.Outcome, report.Paused)
+		}
+	}
+}
+
+func TestAPauseForAConsumerThatHasNothingIsNoLackOfThePolicy(t *testing.T) {
+	ofNobody := func(p *Policy) { p.PausedConsumers = map[string]int64{"rome": 0} }
+	amounts := capacity.Amounts{capacity.CPU: 1000, capacity.Memory: gi, capacity.Pods: 10}
+	for name, p := range map[string]Policy{"fixed": fixed("gold", amounts, ofNobody), "nodes": ofNodes("gold", ofNobody)} {
+		c := newCluster("n1")
+		r := c.evaluate(nil, consumers("oslo", "rome"), p)
+		report := r.Reports["gold"]
+		if got, _ := r.Of("rome").Offers[0].Amount(capacity.CPU); got != 0 {
+			t.Errorf("%s: rome is offered %d", name, got)
+		}
+		if report.Outcome != Offering || len(report.Missing)+len(report.Exhausted) > 0 || !slices.Equal(report.Paused, []string{"rome"}) {
+			t.Errorf("%s: outcome %v, missing %v, exhausted %v, paused %v", name, report.Outcome, report.Missing, report.Exhausted, report.Paused)
+		}
+		if report.Consumers[0].ID != "rome" {
+			t.Errorf("%s: %s is listed first", name, report.Consumers[0].ID)
+		}
 	}
 }

@@ -3,7 +3,6 @@ package offer
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -12,10 +11,7 @@ import (
 // templates are added until it is sealed.
 type policyPlan struct {
 	*Policy
-	// paused is set if the policy is paused at the time of the evaluation, and pauseLeft is how long it still is,
-	// 0 for no end.
-	paused    bool
-	pauseLeft time.Duration
+	pause
 	// index is the place of the policy in the policyIndex.
 	index int
 	// pool is nil for a policy without nodes.
@@ -45,10 +41,8 @@ type template struct {
 func newPlans(x *policyIndex, in *Input, column map[string]int) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
-		paused, left := p.pauseLeft(in.Now)
 		plans[i] = &policyPlan{
-			paused: paused, pauseLeft: left,
-			Policy: p, index: i, pool: newPool(p.Nodes, &in.View, x.pools[i], in.Levels[p.Name]),
+			Policy: p, pause: x.pauses[i], index: i, pool: newPool(p.Nodes, &in.View, x.pools[i], in.Levels[p.Name]),
 			answers: x.answers[i], givers: x.givers[i], column: column, templates: map[templateKey]*template{},
 		}
 	}

@@ -44,6 +44,10 @@ type Policy struct {
 	// Paused keeps what consumers have as it is, until PausedUntil in Unix seconds, 0 for no end.
 	Paused      bool
 	PausedUntil int64
+	// PausedConsumers are paused as Paused pauses every consumer, each until a time in Unix seconds, 0 for no end.
+	PausedConsumers map[string]int64
+	// Stopped offers nothing, and what consumers have is taken back by Reclaim. Other policies do not take over.
+	Stopped bool
 	// Consumers selects the consumers that the policy is for.
 	Consumers Scope
 	// Fixed holds the amounts of a policy of fixed amounts. Exactly one of Fixed, Nodes and External is
@@ -81,13 +85,41 @@ func (p *Policy) Threshold(resource string) int64 {
 	return p.ThresholdPercent
 }
 
-// pauseLeft reports whether the policy is paused at a time, and how long it still is, 0 for no end.
-func (p *Policy) pauseLeft(now time.Time) (paused bool, left time.Duration) {
-	if !p.Paused || p.PausedUntil == 0 {
-		return p.Paused, 0
+// pause says for whom a policy is paused at a time.
+type pause struct {
+	// everybody is set if the policy is paused, consumers are those that are paused by themselves.
+	everybody bool
+	consumers map[string]struct{}
+	// left is how long none of it ends, 0 for ever.
+	left time.Duration
+}
+
+// of reports whether the policy is paused for a consumer, empty for one that is not known.
+func (p pause) of(consumer string) bool {
+	_, paused := p.consumers[consumer]
+	return p.everybody || paused
+}
+
+// pauseAt returns the pause at a time.
+func (p *Policy) pauseAt(now time.Time) pause {
+	var at pause
+	lasts := func(until int64) bool {
+		left := time.Unix(until, 0).Sub(now)
+		if until != 0 && left > 0 && (at.left == 0 || left < at.left) {
+			at.left = left
+		}
+		return until == 0 || left > 0
 	}
-	left = time.Unix(p.PausedUntil, 0).Sub(now)
-	return left > 0, max(0, left)
+	at.everybody = p.Paused && lasts(p.PausedUntil)
+	for id, until := range p.PausedConsumers {
+		if lasts(until) {
+			if at.consumers == nil {
+				at.consumers = map[string]struct{}{}
+			}
+			at.consumers[id] = struct{}{}
+		}
+	}
+	return at
 }
 
 // Admits reports whether the policy may offer a resource.
@@ -96,8 +128,11 @@ func (p *Policy) Admits(resource string) bool {
 }
 
 // ceiling returns the most of a resource that one consumer is offered under an override, -1 for no override. It is
-// none for no limit.
+// none for no limit, and 0 for a policy that is stopped.
 func (p *Policy) ceiling(resource string, override int) int64 {
+	if p.Stopped {
+		return 0
+	}
 	if override >= 0 {
 		if most, ok := p.Overrides[override].Max[resource]; ok {
 			return most

@@ -76,7 +76,9 @@ func anyPolicy(i int) *rapid.Generator[Policy] {
 			Created: rapid.Int64Range(0, 2).Draw(t, "created"), Priority: rapid.Int32Range(0, 1).Draw(t, "priority"),
 			Class: anyClass.Draw(t, "class"), DryRun: rapid.IntRange(0, 5).Draw(t, "dry run") == 0,
 			Paused: rapid.IntRange(0, 3).Draw(t, "paused") == 0, PausedUntil: rapid.SampledFrom([]int64{0, 0, 1_000_030, 1_100_000}).Draw(t, "paused until"),
-			Consumers: anyScope.Draw(t, "consumers"), Max: anyAmounts.Draw(t, "max"),
+			PausedConsumers: rapid.MapOfN(anyID, rapid.SampledFrom([]int64{0, 1_000_030}), 0, 2).Draw(t, "paused consumers"),
+			Stopped:         rapid.IntRange(0, 5).Draw(t, "stopped") == 0,
+			Consumers:       anyScope.Draw(t, "consumers"), Max: anyAmounts.Draw(t, "max"),
 			ThresholdPercent: rapid.SampledFrom([]int64{0, 5, 100}).Draw(t, "threshold"),
 			Reclaim:          rapid.SampledFrom([]Reclaim{Unused, Evict, Retain}).Draw(t, "reclaim"),
 		}
@@ -287,6 +289,9 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 			if s.Max >= 0 && s.Held < 0 && s.Offer > s.Max {
 				t.Fatalf("%s in %q: %d of %s above max %d", id, x.Class, s.Offer, a.Resource, s.Max)
 			}
+			if p := x.plan; p != nil && p.Stopped && s.Held < 0 && s.Offer > 0 {
+				t.Fatalf("%s in %q: %d of %s, and policy %s is stopped", id, x.Class, s.Offer, a.Resource, p.Name)
+			}
 			if p := x.plan; p != nil && s.Source == FromNodes && s.Held < 0 {
 				if share := p.maxShare(s.Resource, x.Override); share > 0 && s.Offer > capacity.Share(s.Pool, share, 100) {
 					t.Fatalf("%s in %q: %d of %s above %d%% of %d", id, x.Class, s.Offer, a.Resource, share, s.Pool)
@@ -308,14 +313,14 @@ func checkExplained(t *rapid.T, id string, entry *Entry, explained []Explained) 
 // checkPaused checks the offers of policies that are paused: what a consumer had neither rises nor falls, and one
 // that had nothing gets no more than it uses and was granted.
 func checkPaused(t *rapid.T, in Input, prev, r *Result) {
-	paused := map[string]bool{}
+	paused := map[string]pause{}
 	for i := range in.Policies {
-		paused[in.Policies[i].Name], _ = in.Policies[i].pauseLeft(in.Now)
+		paused[in.Policies[i].Name] = in.Policies[i].pauseAt(in.Now)
 	}
 	for id, entry := range r.Entries.All {
 		before := prev.Readable().Of(id)
 		for _, o := range entry.Offers {
-			if o.Withdrawn() || !paused[o.Policy] {
+			if o.Withdrawn() || !paused[o.Policy].of(id) {
 				continue
 			}
 			var had *Offer
@@ -345,7 +350,7 @@ func checkPaused(t *rapid.T, in Input, prev, r *Result) {
 		}
 	}
 	for _, o := range r.Default.Offers {
-		if !o.Withdrawn() && paused[o.Policy] && slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value != 0 }) {
+		if !o.Withdrawn() && paused[o.Policy].everybody && slices.ContainsFunc(o.Amounts, func(a Amount) bool { return a.Value != 0 }) {
 			t.Fatalf("anyone in %q: %v, and policy %s is paused", o.Class, o.Amounts, o.Policy)
 		}
 	}

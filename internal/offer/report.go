@@ -34,8 +34,8 @@ type Report struct {
 	Capacity, Committed, Remaining capacity.Amounts
 	// Count is the number of consumers for which the policy decides (for a dry run, would decide).
 	Count int
-	// Consumers lists the first MaxReported of them: those with held amounts, then the others, each by
-	// ID.
+	// Consumers lists the first MaxReported of them: those with held amounts, then those for which the policy is
+	// paused, whose offers a restart takes from this list, then the others, each by ID.
 	Consumers []ConsumerReport
 	// Offered lists the names of all resources that the policy offers to anybody, with Policy.Known,
 	// sorted.
@@ -43,6 +43,9 @@ type Report struct {
 	// Unlisted lists, sorted, resources that the policy limits and offers to nobody, because no node
 	// of its pool lists them and no fixed amount is of them. Most likely they are misspelt.
 	Unlisted []string
+	// Paused lists, sorted, the consumers for which the policy decides and is paused, if it is not for all of them. At
+	// most MaxReported.
+	Paused []string
 	// Zeroed lists consumers, by ID, that have pods and are offered no cpu or no memory, so that Liqo
 	// evicts the pods. At most MaxReported.
 	Zeroed []string
@@ -86,6 +89,8 @@ const (
 	DryRun
 	// Shadowed: other policies decide for all of its consumers.
 	Shadowed
+	// Stopped: nothing is offered, and what consumers have is taken back.
+	Stopped
 	// SourceUnavailable: the external source has not answered yet, or cannot be read.
 	SourceUnavailable
 	// NoNodes: the selection matches no usable node.
@@ -101,8 +106,10 @@ const (
 
 // tally collects what there is to report of one policy.
 type tally struct {
-	count              int
-	held, others       []ConsumerReport
+	count        int
+	held, others []ConsumerReport
+	// paused are those of them for which the policy is paused.
+	paused             []ConsumerReport
 	missing, exhausted neededSet
 	zeroed, withdrawn  []string
 	unknown            []string
@@ -148,9 +155,12 @@ func (t *tally) add(id string, v *verdict) {
 		t.zeroed = appendReported(t.zeroed, id)
 	}
 	c := ConsumerReport{ID: id, Offer: v.offer, Held: v.held}
-	if v.held {
+	switch {
+	case v.held:
 		t.held = appendReported(t.held, c)
-	} else {
+	case v.paused:
+		t.paused = appendReported(t.paused, c)
+	default:
 		t.others = appendReported(t.others, c)
 	}
 }
@@ -180,8 +190,13 @@ func appendReported[T any](list []T, element T) []T {
 // report makes the report of a policy, after all consumers were counted.
 func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 	r := &Report{
-		Count: t.count, Consumers: slices.Concat(t.held, t.others), Zeroed: t.zeroed, Withdrawn: t.withdrawn,
+		Count: t.count, Consumers: slices.Concat(t.held, t.paused, t.others), Zeroed: t.zeroed, Withdrawn: t.withdrawn,
 		Unknown: t.unknown, Offered: p.offered(), Unlisted: p.unlisted(),
+	}
+	if !p.everybody && !p.DryRun {
+		for _, c := range t.paused {
+			r.Paused = append(r.Paused, c.ID)
+		}
 	}
 	r.Consumers = r.Consumers[:min(len(r.Consumers), MaxReported)]
 	for _, loss := range t.losses {
@@ -220,11 +235,13 @@ func (p *policyPlan) outcome(shadowed bool, missing, exhausted neededSet) Outcom
 		return DryRun
 	case shadowed:
 		return Shadowed
+	case p.Stopped:
+		return Stopped
 	case p.pool != nil && p.pool.Nodes == 0:
 		return NoNodes
 	case p.answers != nil && p.answers.Problem != "":
 		return SourceUnavailable
-	case p.paused:
+	case p.everybody:
 		return Paused
 	case missing != 0:
 		return Incomplete

@@ -40,6 +40,8 @@ type Step struct {
 	// Max is the ceiling, none for no ceiling. If it is a share of Pool, MaxShare is that share in percent, and
 	// otherwise 0.
 	Max, MaxShare int64
+	// Stopped is set if Max is 0 because the policy is stopped.
+	Stopped bool
 	// Held is the amount that reclaim keeps, none if it keeps nothing above the offer.
 	Held int64
 	// Paused is set if Offer is what the consumer had before, because the policy is paused.
@@ -93,7 +95,7 @@ func (s *Step) work(reclaim Reclaim, used int64, granted optionalAmount) {
 
 // limit sets the ceiling of a policy under an override, -1 for no override.
 func (s *Step) limit(p *Policy, override int) {
-	s.Max = p.ceiling(s.Resource, override)
+	s.Max, s.Stopped = p.ceiling(s.Resource, override), p.Stopped
 	if share := p.maxShare(s.Resource, override); share > 0 && s.Source == FromNodes {
 		if most := capacity.Share(s.Pool, share, 100); s.Max == none || most < s.Max {
 			s.Max, s.MaxShare = most, share

@@ -54,6 +54,14 @@ func readyOf(p table.Policy, report *offer.Report, active *DryRun) metav1.Condit
 	if reason == v1alpha1.ReasonDryRun && active != nil {
 		message = active.message(p)
 	}
+	if report != nil && len(report.Paused) > 0 && reason != v1alpha1.ReasonPaused {
+		have := "it has"
+		if len(report.Paused) > 1 {
+			have = "they have"
+		}
+		message += fmt.Sprintf(" Paused for %s, by spec.pausedConsumers: what %s stays as it is.",
+			kube.First(report.Paused), have)
+	}
 	if report != nil && len(report.Unknown) > 0 {
 		message += fmt.Sprintf(" Unknown: %s. No Liqo object has such a cluster ID.", kube.First(report.Unknown))
 	}
@@ -99,6 +107,8 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 		return unavailableMessage(p.Parsed.External, report)
 	case v1alpha1.ReasonPaused:
 		return pausedMessage(p.Parsed, report)
+	case v1alpha1.ReasonStopped:
+		return stoppedMessage(p.Parsed, report)
 	case v1alpha1.ReasonIncomplete:
 		return fmt.Sprintf("The policy does not offer %s to every consumer. A virtual node needs cpu, memory and pods: "+
 			"set them above 0 in spec.offer or in the override.", kube.First(report.Missing))
@@ -186,6 +196,30 @@ func pausedMessage(p *offer.Policy, report *offer.Report) string {
 		people(report.Count), keep, until)
 }
 
+// stoppedMessage says what consumers keep of a policy that is stopped.
+func stoppedMessage(p *offer.Policy, report *offer.Report) string {
+	const nothing = "Nothing more is offered or granted until spec.mode is changed"
+	count := report.Count - len(report.Paused)
+	switch {
+	case report.Count == 0:
+		return nothing + ". No consumer is known yet."
+	case count == 0:
+		return nothing + "."
+	}
+	keeps := "keep only what their pods use, by spec.reclaim."
+	switch p.Reclaim {
+	case offer.Evict:
+		keeps = "keep nothing, by spec.reclaim: their pods are evicted."
+	case offer.Retain:
+		keeps = "keep what was granted and what their pods use, by spec.reclaim."
+	case offer.Unused:
+	}
+	if count == 1 {
+		keeps = strings.NewReplacer("keep ", "keeps ", "their", "its").Replace(keeps)
+	}
+	return fmt.Sprintf("%s. %s %s", nothing, people(count), keeps)
+}
+
 // message describes what activating the policy would do.
 func (r *DryRun) message(p table.Policy) string {
 	reason := Reason(p, r.Report)
@@ -242,6 +276,8 @@ func Reason(p table.Policy, report *offer.Report) string {
 		return v1alpha1.ReasonShadowed
 	case offer.Paused:
 		return v1alpha1.ReasonPaused
+	case offer.Stopped:
+		return v1alpha1.ReasonStopped
 	case offer.Incomplete:
 		return v1alpha1.ReasonIncomplete
 	case offer.Exhausted, offer.Offering:

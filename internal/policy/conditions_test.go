@@ -54,6 +54,20 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 		{pausedPolicy(1_800_000_000), &offer.Report{Outcome: offer.Paused, Count: 1}, v1alpha1.ReasonPaused,
 			[]string{"1 consumer keeps what it has until 2027-01-15T08:00:00Z: nothing more"}},
 		{pausedPolicy(0), &offer.Report{Outcome: offer.Paused}, v1alpha1.ReasonPaused, []string{"No consumer is known yet: nothing is offered or granted until spec.mode is changed."}},
+		{valid, &offer.Report{Count: 2, Paused: []string{"oslo", "rome"}}, v1alpha1.ReasonOffering,
+			[]string{"what 2 consumers are offered. Paused for oslo, rome, by spec.pausedConsumers: what they have stays as it is."}},
+		{valid, &offer.Report{Count: 1, Paused: []string{"rome"}}, v1alpha1.ReasonOffering,
+			[]string{"Paused for rome, by spec.pausedConsumers: what it has stays as it is."}},
+		{stoppedPolicy(offer.Unused), &offer.Report{Outcome: offer.Stopped, Count: 2}, v1alpha1.ReasonStopped,
+			[]string{"Nothing more is offered or granted until spec.mode is changed. 2 consumers keep only what their pods use, by spec.reclaim."}},
+		{stoppedPolicy(offer.Evict), &offer.Report{Outcome: offer.Stopped, Count: 1}, v1alpha1.ReasonStopped,
+			[]string{"1 consumer keeps nothing, by spec.reclaim: its pods are evicted."}},
+		{stoppedPolicy(offer.Retain), &offer.Report{Outcome: offer.Stopped, Count: 1}, v1alpha1.ReasonStopped,
+			[]string{"1 consumer keeps what was granted and what its pods use, by spec.reclaim."}},
+		{stoppedPolicy(offer.Evict), &offer.Report{Outcome: offer.Stopped, Count: 1, Paused: []string{"rome"}}, v1alpha1.ReasonStopped,
+			[]string{"until spec.mode is changed. Paused for rome, by spec.pausedConsumers: what it has stays as it is."}},
+		{stoppedPolicy(offer.Evict), &offer.Report{Outcome: offer.Stopped}, v1alpha1.ReasonStopped,
+			[]string{"Nothing more is offered or granted until spec.mode is changed. No consumer is known yet."}},
 		{valid, &offer.Report{Outcome: offer.Incomplete, Missing: []string{"memory", "pods"}}, v1alpha1.ReasonIncomplete,
 			[]string{"memory, pods", "spec.offer"}},
 		{valid, &offer.Report{Outcome: offer.Exhausted, Exhausted: []string{"cpu"}}, v1alpha1.ReasonExhausted,
@@ -86,6 +100,10 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 
 func pausedPolicy(until int64) table.Policy {
 	return table.Policy{Generation: 3, Parsed: &offer.Policy{Paused: true, PausedUntil: until}}
+}
+
+func stoppedPolicy(reclaim offer.Reclaim) table.Policy {
+	return table.Policy{Generation: 3, Parsed: &offer.Policy{Stopped: true, Reclaim: reclaim}}
 }
 
 // losses returns a loss of the consumers oslo and rome to each of these policies.

@@ -70,6 +70,9 @@ func completeSpecs(t *testing.T) map[string]*v1alpha1.ResourcePolicySpec {
 		if name == "more peers" {
 			spec.Consumers = &byLabel
 		}
+		if name == "more peers" {
+			spec.PausedConsumers = []v1alpha1.PausedConsumer{{ClusterID: "rome"}, {ClusterID: "oslo", Until: &metav1.Time{Time: time.Unix(1_800_000_000, 0)}}}
+		}
 		if name == "fixed" {
 			spec.Mode, spec.PausedUntil = v1alpha1.ModePaused, &metav1.Time{Time: time.Unix(1_800_000_000, 0)}
 		}

@@ -48,6 +48,7 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 		Priority:  s.Priority,
 		DryRun:    modes.parse(&parse, s.Mode, path.Child("mode")),
 		Paused:    s.Mode == v1alpha1.ModePaused,
+		Stopped:   s.Mode == v1alpha1.ModeStopped,
 		Max:       parse.amounts(s.Offer.Max, path.Child("offer", "max")),
 		MaxShares: parse.shares(s.Offer.MaxPercent, s.Offer.MaxPercentages, path.Child("offer")),
 		Resources: parse.resources(s.Offer.Resources, path.Child("offer", "resources")),
@@ -57,13 +58,14 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 		Slices:  parse.slices(s, path.Child("slices")),
 		Catalog: parse.catalog(s, path.Child("catalog")),
 	}
+	out.PausedUntil = endOf(s.PausedUntil)
 	if s.PausedUntil != nil {
-		out.PausedUntil = s.PausedUntil.Unix()
 		if !out.Paused {
 			parse.invalid(path.Child("pausedUntil"), s.PausedUntil.UTC().Format(time.RFC3339),
 				"set mode to Paused, or leave pausedUntil out")
 		}
 	}
+	out.PausedConsumers = parse.pausedConsumers(s.PausedConsumers, path.Child("pausedConsumers"))
 	if s.Consumers != nil {
 		out.Consumers = parse.scope(*s.Consumers, path.Child("consumers"))
 	}
@@ -111,8 +113,10 @@ type words[W ~string, V any] struct {
 
 var (
 	modes = words[v1alpha1.Mode, bool]{
-		map[v1alpha1.Mode]bool{v1alpha1.ModeActive: false, v1alpha1.ModePaused: false, v1alpha1.ModeDryRun: true},
-		"write Active, Paused or DryRun",
+		map[v1alpha1.Mode]bool{
+			v1alpha1.ModeActive: false, v1alpha1.ModePaused: false, v1alpha1.ModeStopped: false, v1alpha1.ModeDryRun: true,
+		},
+		"write Active, Paused, Stopped or DryRun",
 	}
 	reclaims = words[v1alpha1.Reclaim, offer.Reclaim]{map[v1alpha1.Reclaim]offer.Reclaim{
 		v1alpha1.ReclaimUnused: offer.Unused, v1alpha1.ReclaimEvict: offer.Evict, v1alpha1.ReclaimRetain: offer.Retain,
@@ -179,6 +183,33 @@ func (p *parser) clusterIDs(
 		out = append(out, string(id))
 	}
 	return out
+}
+
+// pausedConsumers returns until when each consumer is paused, in Unix seconds, 0 for no end.
+func (p *parser) pausedConsumers(all []v1alpha1.PausedConsumer, path *field.Path) map[string]int64 {
+	var out map[string]int64
+	for i, c := range all {
+		switch _, twice := out[string(c.ClusterID)]; {
+		case c.ClusterID == "":
+			p.errs = append(p.errs, field.Required(path.Index(i).Child("clusterID"),
+				"write the ID that Liqo knows the consumer by"))
+			continue
+		case twice:
+			p.errs = append(p.errs, field.Duplicate(path.Index(i).Child("clusterID"), c.ClusterID))
+		case out == nil:
+			out = make(map[string]int64, len(all))
+		}
+		out[string(c.ClusterID)] = endOf(c.Until)
+	}
+	return out
+}
+
+// endOf returns the end of a pause in Unix seconds, 0 for none.
+func endOf(until *metav1.Time) int64 {
+	if until == nil {
+		return 0
+	}
+	return max(1, until.Unix()) // That of 1970 is over, too.
 }
 
 // filters parses an expression that may be left out.

@@ -54,17 +54,20 @@ func slipsIn(s *v1alpha1.ResourcePolicySpec) (found slips) {
 			selected[id] = struct{}{}
 		}
 	}
+	unselected := func(at *field.Path, id v1alpha1.ClusterID) {
+		if _, ok := selected[id]; !ok && len(selected) > 0 {
+			found.add(func() string { return fmt.Sprintf("%s is for %s, which spec.consumers does not select", at, id) })
+		}
+	}
+	for i, c := range s.PausedConsumers {
+		unselected(field.NewPath("spec", "pausedConsumers").Index(i), c.ClusterID)
+	}
 	for i := range s.Overrides {
 		o, at := &s.Overrides[i], field.NewPath("spec", "overrides").Index(i)
 		found.tooSmall(o.Offer.Fixed, at.Child("offer", "fixed"))
 		found.tooSmall(o.Offer.Max, at.Child("offer", "max"))
-		if len(selected) == 0 {
-			continue
-		}
 		for _, id := range o.Consumers.ClusterIDs {
-			if _, ok := selected[id]; !ok {
-				found.add(func() string { return fmt.Sprintf("%s is for %s, which spec.consumers does not select", at, id) })
-			}
+			unselected(at, id)
 		}
 	}
 	return found

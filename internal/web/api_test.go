@@ -11,6 +11,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	kube "k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -356,5 +359,39 @@ func TestEveryErrorBelowAPIIsAProblem(t *testing.T) {
 	requireProblem(t, answered{recorder.Code, recorder.Header()}, recorder.Body.String(), http.StatusUnauthorized, "Unauthorized")
 	if recorder.Header().Get("WWW-Authenticate") != "Bearer" || recorder.Body.Len() > 2*maxProblemDetail {
 		t.Errorf("%v, %d bytes", recorder.Header(), recorder.Body.Len())
+	}
+}
+
+// TestTheDescriptionHasTheReasonsOfTheCatalog compares it with the CRD of Offers.
+func TestTheDescriptionHasTheReasonsOfTheCatalog(t *testing.T) {
+	crd, err := os.ReadFile("../../config/components/catalog/crd.yaml")
+	test.Must(t, err)
+	var described, defined any
+	test.Must(t, json.Unmarshal(openAPI, &described))
+	test.Must(t, yaml.Unmarshal(crd, &defined))
+	// enum returns the first list that has the word.
+	var enum func(at any) []any
+	enum = func(at any) []any {
+		switch at := at.(type) {
+		case []any:
+			if slices.Contains(at, any("Available")) {
+				return at
+			}
+			for _, element := range at {
+				if found := enum(element); found != nil {
+					return found
+				}
+			}
+		case map[string]any:
+			for _, value := range at {
+				if found := enum(value); found != nil {
+					return found
+				}
+			}
+		}
+		return nil
+	}
+	if diff := cmp.Diff(enum(defined), enum(described)); diff != "" || enum(defined) == nil {
+		t.Errorf("(-CRD +description):\n%s", diff)
 	}
 }

@@ -75,6 +75,7 @@ func TestEachCommandWorksThroughKubectl(t *testing.T) {
 	})
 	t.Run("a watch shows old and new amounts", func(t *testing.T) { testWatch(t, kubeconfig) })
 	t.Run("what simulate says is what applying does", func(t *testing.T) { testSimulateThenApply(t, kubeconfig) })
+	t.Run("a stop shows what it takes back, and resume undoes it", func(t *testing.T) { testStop(t, kubeconfig) })
 	t.Run("what migrate says is what applying does", func(t *testing.T) { testMigrateThenApply(t, kubeconfig) })
 }
 
@@ -109,6 +110,47 @@ func testSimulateThenApply(t *testing.T, kubeconfig string) {
 		}
 		return nil
 	})
+}
+
+// testStop stops a policy, compares the offers with what was shown, and resumes it.
+func testStop(t *testing.T, kubeconfig string) {
+	var before, after rest.Offers
+	decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &before)
+	if r := shell(t.Context(), kubeconfig, "echo n | kubectl proffer stop gold-pool"); r.status != 0 ||
+		!strings.HasSuffix(r.stdout, "\n\nNothing was stopped.\n") || r.stderr != "Stop gold-pool? [y/N] " || !strings.Contains(r.stdout, "the policy is stopped") {
+		t.Errorf("%d %s%s", r.status, r.stdout, r.stderr)
+	}
+	var simulated rest.Simulation
+	file := filepath.Join(t.TempDir(), "stopped.yaml")
+	text, err := os.ReadFile("testdata/policies.yaml")
+	test.Must(t, err)
+	test.Must(t, os.WriteFile(file, []byte(strings.Replace(string(text), "class: gold\n", "class: gold\n  mode: Stopped\n", 1)), 0o600))
+	decode(t, kubectl(t.Context(), kubeconfig, "proffer", "simulate", "-f", file, "-o", "json").stdout, &simulated)
+	r := shell(t.Context(), kubeconfig, "echo y | kubectl proffer stop gold-pool")
+	if want := "\n\nResourcePolicy gold-pool is stopped. The edit, by the field manager kubectl-proffer-pause:\n" +
+		"  spec:\n    mode: Stopped\nIt ends with: kubectl proffer resume gold-pool\n"; !strings.HasSuffix(r.stdout, want) || r.status != 0 {
+		t.Fatalf("%d %s%s", r.status, r.stdout, r.stderr)
+	}
+	if len(simulated.Offers) == 0 {
+		t.Fatal("nothing changes")
+	}
+	offersAre := func(want func(c rest.OfferChange) string) {
+		t.Helper()
+		test.Eventually(t, func() error {
+			decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &after)
+			for _, c := range simulated.Offers {
+				if got := amount(&after, c.Consumer, c.Class, c.Resource); !c.Anyone && got != want(c) {
+					return fmt.Errorf("%s/%s/%s is %s, and should be %s", c.Consumer, c.Class, c.Resource, got, want(c))
+				}
+			}
+			return nil
+		})
+	}
+	offersAre(func(c rest.OfferChange) string { return c.Then })
+	if r := kubectl(t.Context(), kubeconfig, "proffer", "resume", "gold-pool"); r.stdout != "ResourcePolicy gold-pool is Active again.\n" {
+		t.Fatalf("%d %s%s", r.status, r.stdout, r.stderr)
+	}
+	offersAre(func(c rest.OfferChange) string { return amount(&before, c.Consumer, c.Class, c.Resource) })
 }
 
 // testMigrateThenApply applies a converted policy, and compares the offers with the table.

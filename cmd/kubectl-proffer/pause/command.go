@@ -1,10 +1,9 @@
-// Package pause has the commands kubectl proffer pause and kubectl proffer resume. They set and remove
-// spec.mode and spec.pausedUntil of ResourcePolicies, and nothing else.
+// Package pause has the commands kubectl proffer pause, stop and resume. They set and remove spec.mode,
+// spec.pausedUntil and spec.pausedConsumers of ResourcePolicies, and nothing else.
 package pause
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -18,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/util/retry"
+	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
@@ -25,7 +26,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
-// FieldManager owns the fields that a pause sets.
+// FieldManager owns the fields that pause and stop set.
 const FieldManager = "kubectl-proffer-pause"
 
 // timeout bounds a command.
@@ -37,10 +38,13 @@ A paused policy decides as before, and no other takes over. Offers neither rise 
 ResourceSlices are granted nothing more, and nothing is taken back, also if nodes fail. A consumer
 that has nothing is offered 0. The catalog says Paused.
 
-The command sets spec.mode and, with --until, spec.pausedUntil by server-side apply as the field
-manager ` + FieldManager + `, and prints this edit. kubectl proffer resume removes exactly
-these fields. A file that sets spec.mode, and is applied again, ends the pause: leave mode out of
-files.
+With --class, dry runs are left out. With --consumer, the policies are paused for this consumer
+alone: those that are named, or all but those that are for other consumers by ID.
+
+The command sets spec.mode and spec.pausedUntil, or spec.pausedConsumers, by server-side apply as
+the field manager ` + FieldManager + `, and prints this edit. kubectl proffer resume removes
+exactly these fields. A file that sets spec.mode, and is applied again, ends the pause: leave mode
+out of files.
 
 It needs the rights to get, list and patch resourcepolicies, as in ClusterRole
 proffer-resourcepolicy-editor.`
@@ -52,12 +56,15 @@ const pauseExamples = `  # Until somebody resumes it
   kubectl proffer pause --class gold --until 06:00
 
   # For two hours
-  kubectl proffer pause gold --until 2h`
+  kubectl proffer pause gold --until 2h
 
-const resumeLong = `End the pause of policies: remove what kubectl proffer pause has set.
+  # For one consumer, in every class
+  kubectl proffer pause --consumer rome`
+
+const resumeLong = `Put policies back in force: remove what kubectl proffer pause or stop has set.
 
 Only the fields of the field manager ` + FieldManager + ` are removed. A policy that is paused
-by somebody else, such as by a file, stays paused, and the error says by whom.
+or stopped by somebody else, such as by a file, stays as it is, and the error says by whom.
 
 It needs the rights to get, list and patch resourcepolicies, as in ClusterRole
 proffer-resourcepolicy-editor.`
@@ -66,7 +73,10 @@ const resumeExamples = `  # One policy
   kubectl proffer resume gold
 
   # Every policy of a class
-  kubectl proffer resume --class gold`
+  kubectl proffer resume --class gold
+
+  # For one consumer
+  kubectl proffer resume --consumer rome`
 
 type options struct {
 	flags   *operatorclient.Flags
@@ -77,25 +87,38 @@ type options struct {
 	// anyClass is set if no class was named.
 	anyClass bool
 	until    string
+	// consumer is empty for all of them.
+	consumer string
+	// affects reports whether a command without names is for a policy of the class.
+	affects func(p *unstructured.Unstructured) bool
+	// yes is set if stop does not ask.
+	yes bool
 }
 
 // NewPauseCommand returns the command pause.
 func NewPauseCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &options{flags: flags, streams: streams, now: time.Now}
-	cmd := o.command((*options).pause)
-	cmd.Use, cmd.Short = "pause POLICY... | --class CLASS", "Keep what the consumers of policies have as it is"
+	o.affects = o.mayBeFor
+	cmd := o.command(o.each((*options).pause))
+	cmd.Use = "pause POLICY... | --class CLASS | --consumer CONSUMER"
+	cmd.Short = "Keep what the consumers of policies have as it is"
 	cmd.Long, cmd.Example = pauseLong, pauseExamples
 	cmd.Flags().StringVar(&o.until, "until", "",
 		"End the pause at this time: a time of day such as 06:00, a duration such as 2h, or 2026-12-01T06:00:00Z.")
 	complete.Flag(cmd, "until", cobra.NoFileCompletions)
+	o.consumerFlag(cmd, "Pause the policies for this consumer alone.")
 	return cmd
 }
 
 // NewResumeCommand returns the command resume.
 func NewResumeCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	cmd := (&options{flags: flags, streams: streams, now: time.Now}).command((*options).resume)
-	cmd.Use, cmd.Short = "resume POLICY... | --class CLASS", "End the pause of policies"
+	o := &options{flags: flags, streams: streams, now: time.Now}
+	o.affects = o.isPaused
+	cmd := o.command(o.each((*options).resume))
+	cmd.Use = "resume POLICY... | --class CLASS | --consumer CONSUMER"
+	cmd.Short = "End the pause or the stop of policies"
 	cmd.Long, cmd.Example = resumeLong, resumeExamples
+	o.consumerFlag(cmd, "End what pauses the policies for this consumer alone.")
 	return cmd
 }
 
@@ -104,16 +127,23 @@ type editor func(
 	o *options, ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
 ) ([]string, error)
 
-// command returns a command that edits the selected policies.
-func (o *options) command(edit editor) *cobra.Command {
+// run edits the selected policies.
+type run func(ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured) error
+
+// command returns a command that selects policies.
+func (o *options) command(edit run) *cobra.Command {
 	cmd := &cobra.Command{
 		ValidArgsFunction: complete.Policies(o.flags),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			o.anyClass = !cmd.Flags().Changed("class")
-			if (len(names) > 0) != o.anyClass {
-				return fmt.Errorf("name policies, or a class with --class, but not both: see %s --help", cmd.CommandPath())
+			if f := cmd.Flags().Lookup("consumer"); f != nil && f.Changed && o.consumer == "" {
+				return errors.New("--consumer is empty: write the ID of a consumer")
 			}
-			return o.run(cmd.Context(), names, edit)
+			if len(names) > 0 && !o.anyClass || len(names) == 0 && o.anyClass && o.consumer == "" {
+				return fmt.Errorf("name policies, or a class with --class, but not both%s: see %s --help",
+					o.orConsumer(cmd), cmd.CommandPath())
+			}
+			return o.onSelected(cmd.Context(), names, edit)
 		},
 	}
 	cmd.Flags().StringVar(&o.class, "class", "", `All policies of this class. "": those of the unnamed pool.`)
@@ -121,32 +151,73 @@ func (o *options) command(edit editor) *cobra.Command {
 	return cmd
 }
 
-// run edits each selected policy, and goes on after an error.
-func (o *options) run(ctx context.Context, names []string, edit editor) error {
+// orConsumer adds to an error that there is a flag for one consumer, if there is.
+func (*options) orConsumer(cmd *cobra.Command) string {
+	if cmd.Flags().Lookup("consumer") == nil {
+		return ""
+	}
+	return ", or a consumer with --consumer"
+}
+
+func (o *options) consumerFlag(cmd *cobra.Command, usage string) {
+	cmd.Flags().StringVar(&o.consumer, "consumer", "", usage)
+	complete.Flag(cmd, "consumer", complete.Consumers(o.flags))
+}
+
+// onSelected edits the policies that selected returns.
+func (o *options) onSelected(ctx context.Context, names []string, edit run) error {
 	in, err := policies(o.flags)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
+	reading, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	defer output.Slow(o.streams.ErrOut, "Waiting for the API server")()
-	selected, err := o.selected(ctx, in, names)
+	done := output.Slow(o.streams.ErrOut, "Waiting for the API server")
+	selected, err := o.selected(reading, in, names)
+	done()
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for i := range selected {
-		p := &selected[i]
-		lines, err := edit(o, ctx, in, p)
-		if err != nil {
-			errs = append(errs, fmt.Errorf("ResourcePolicy %s: %w", p.GetName(), explain(err)))
-			continue
+	return edit(ctx, in, selected)
+}
+
+// each edits one policy after the other, and goes on after an error.
+func (o *options) each(edit editor) run {
+	return func(ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured) error {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		defer output.Slow(o.streams.ErrOut, "Waiting for the API server")()
+		var errs []error
+		for i := range selected {
+			lines, err := o.edit(ctx, in, &selected[i], edit)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("ResourcePolicy %s: %w", selected[i].GetName(), explain(err)))
+				continue
+			}
+			if err := output.For(o.streams.Out).Lines(lines...); err != nil {
+				return err
+			}
 		}
-		if err := output.For(o.streams.Out).Lines(lines...); err != nil {
-			return err
-		}
+		return errors.Join(errs...)
 	}
-	return errors.Join(errs...)
+}
+
+// edit edits a policy as it is now: others may have changed it since it was read.
+func (o *options) edit(
+	ctx context.Context, in dynamic.ResourceInterface, read *unstructured.Unstructured, edit editor,
+) (lines []string, err error) {
+	p := read
+	err = retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
+		if p == nil {
+			if p, err = in.Get(ctx, read.GetName(), metav1.GetOptions{}); err != nil {
+				return err
+			}
+		}
+		lines, err = edit(o, ctx, in, p)
+		p = nil
+		return err
+	})
+	return lines, err
 }
 
 // policies returns the ResourcePolicies of the cluster that the flags name.
@@ -162,11 +233,11 @@ func policies(flags *operatorclient.Flags) (dynamic.ResourceInterface, error) {
 	return client.Resource(v1alpha1.GroupVersion.WithResource("resourcepolicies")), nil
 }
 
-// selected returns the policies of these names or, without names, those of the class.
+// selected returns the policies of these names or, without names, those of the class that the command affects.
 func (o *options) selected(
 	ctx context.Context, in dynamic.ResourceInterface, names []string,
 ) (selected []unstructured.Unstructured, err error) {
-	if o.anyClass {
+	if len(names) > 0 {
 		for _, name := range names {
 			p, err := in.Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
@@ -182,79 +253,188 @@ func (o *options) selected(
 	}
 	selected = slices.DeleteFunc(all.Items, func(p unstructured.Unstructured) bool {
 		class, _, _ := unstructured.NestedString(p.Object, "spec", "class")
-		return class != o.class
+		return !o.anyClass && class != o.class || !o.affects(&p)
 	})
-	if len(selected) == 0 {
-		return nil, fmt.Errorf("no ResourcePolicy is of the class %q: see kubectl get resourcepolicies", o.class)
+	if len(selected) > 0 {
+		return selected, nil
 	}
-	return selected, nil
+	which := "no ResourcePolicy"
+	if !o.anyClass {
+		which += fmt.Sprintf(" of the class %q", o.class)
+	}
+	return nil, fmt.Errorf("%s is %s: see kubectl get resourcepolicies", which, o.wanted())
 }
 
-// pause pauses a policy.
+// mayBeFor reports whether a policy is in force, and not for other consumers by ID.
+func (o *options) mayBeFor(p *unstructured.Unstructured) bool {
+	ids, named, _ := unstructured.NestedStringSlice(p.Object, "spec", "consumers", "clusterIDs")
+	return mode(p) != v1alpha1.ModeDryRun && (o.consumer == "" || !named || slices.Contains(ids, o.consumer))
+}
+
+// wanted says what none of the policies is.
+func (o *options) wanted() string {
+	if o.consumer != "" {
+		return "for " + o.consumer + ", or paused for it"
+	}
+	return "in force"
+}
+
+// isPaused reports whether there may be something to resume.
+func (o *options) isPaused(p *unstructured.Unstructured) bool {
+	all := fieldsOf(p)
+	return o.consumer == "" || all.without(o.consumer)
+}
+
+// pause pauses a policy, or pauses it for one consumer.
 func (o *options) pause(
 	ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
 ) ([]string, error) {
-	switch owners := modeOwners(p); {
-	case mode(p) == v1alpha1.ModeDryRun:
-		return nil, errors.New("it is a dry run, which decides nothing: there is nothing to pause")
-	case mode(p) == v1alpha1.ModePaused && !slices.Contains(owners, FieldManager):
-		return nil, fmt.Errorf("it is paused already, by %s: change it there", strings.Join(owners, " and "))
-	}
-	spec, until := map[string]any{"mode": string(v1alpha1.ModePaused)}, "until it is resumed"
-	edit := []string{"  spec:", "    mode: " + string(v1alpha1.ModePaused)}
-	if o.until != "" {
-		end, err := parseUntil(o.until, o.now())
-		if err != nil {
-			return nil, err
-		}
-		text := end.UTC().Format(time.RFC3339)
-		spec["pausedUntil"], until = text, "until "+end.Format(time.RFC3339)
-		edit = append(edit, fmt.Sprintf("    pausedUntil: %q", text))
-	}
-	// Force: a file may have set the mode to Active, which is also the default that resume leaves.
-	if _, err := apply(ctx, in, p, map[string]any{"spec": spec}); err != nil {
+	end, until, err := o.end()
+	if err != nil {
 		return nil, err
 	}
-	name := p.GetName()
-	lines := append([]string{fmt.Sprintf("ResourcePolicy %s is paused %s. The edit, by the field manager %s:",
-		name, until, FieldManager)}, edit...)
-	return append(lines, "It ends with: kubectl proffer resume "+name), nil
+	own := ownedBy(p)
+	own.dropEnded(o.now())
+	var edit fields
+	var what string
+	if o.consumer == "" {
+		if err := editable(p, "pause"); err != nil {
+			return nil, err
+		}
+		edit = fields{Mode: v1alpha1.ModePaused, PausedUntil: end}
+		own.Mode, own.PausedUntil, what = edit.Mode, end, "paused "+until
+	} else {
+		if err := o.editableFor(p); err != nil {
+			return nil, err
+		}
+		edit.PausedConsumers = []v1alpha1.PausedConsumer{{ClusterID: v1alpha1.ClusterID(o.consumer), Until: end}}
+		own.without(o.consumer)
+		own.PausedConsumers = append(own.PausedConsumers, edit.PausedConsumers...)
+		what = fmt.Sprintf("paused for %s %s", o.consumer, until)
+	}
+	// Force: a file may have set the mode to Active, which is also the default that resume leaves.
+	if _, err := apply(ctx, in, p, own); err != nil {
+		return nil, err
+	}
+	return o.edited(p, what, edit)
 }
 
-// resume ends the pause of a policy.
+// editableFor returns an error for a policy whose pause for the consumer is not the command's to set, or would have no
+// effect.
+func (o *options) editableFor(p *unstructured.Unstructured) error {
+	if !o.mayBeFor(p) {
+		return fmt.Errorf("it is a dry run, or for other consumers than %s: there is nothing to pause", o.consumer)
+	}
+	if by := otherPause(p, o.consumer); by != "" {
+		return fmt.Errorf("it is paused for %s already, by %s: change it there", o.consumer, by)
+	}
+	return nil
+}
+
+// end returns when the pause ends, nil for never, with the words for it.
+func (o *options) end() (*metav1.Time, string, error) {
+	if o.until == "" {
+		return nil, "until it is resumed", nil
+	}
+	end, err := parseUntil(o.until, o.now())
+	if err != nil {
+		return nil, "", err
+	}
+	return &metav1.Time{Time: end}, "until " + end.Format(time.RFC3339), nil
+}
+
+// editable returns an error for a policy whose mode is not the command's to set.
+func editable(p *unstructured.Unstructured, command string) error {
+	by := owners(p, "f:mode")
+	switch {
+	case mode(p) == v1alpha1.ModeDryRun:
+		return fmt.Errorf("it is a dry run, which decides nothing: there is nothing to %s", command)
+	case word(p) != "" && !slices.Contains(by, FieldManager):
+		return fmt.Errorf("it is %s already, by %s: change it there", word(p), strings.Join(by, " and "))
+	}
+	return endIsOurs(p)
+}
+
+// endIsOurs returns an error for a policy of which somebody else has set the end of the pause: it would stay.
+func endIsOurs(p *unstructured.Unstructured) error {
+	by := slices.DeleteFunc(owners(p, "f:pausedUntil"), func(manager string) bool { return manager == FieldManager })
+	if len(by) == 0 {
+		return nil
+	}
+	return fmt.Errorf("spec.pausedUntil is set by %s: remove it there first", strings.Join(by, " and "))
+}
+
+// edited says what was done to a policy, with the edit.
+func (o *options) edited(p *unstructured.Unstructured, what string, edit fields) ([]string, error) {
+	text, err := yaml.Marshal(map[string]fields{"spec": edit})
+	if err != nil {
+		return nil, err
+	}
+	end := "It ends with: kubectl proffer resume " + p.GetName()
+	if o.consumer != "" {
+		end += " --consumer " + o.consumer
+	}
+	lines := []string{
+		fmt.Sprintf("ResourcePolicy %s is %s. The edit, by the field manager %s:", p.GetName(), what, FieldManager),
+	}
+	for line := range strings.SplitSeq(strings.TrimSpace(string(text)), "\n") {
+		lines = append(lines, "  "+line)
+	}
+	return append(lines, end), nil
+}
+
+// resume ends the pause or the stop of a policy, or its pause for one consumer.
 func (o *options) resume(
 	ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
 ) ([]string, error) {
-	owners := modeOwners(p)
-	if mode(p) != v1alpha1.ModePaused {
-		return []string{fmt.Sprintf("ResourcePolicy %s is not paused.", p.GetName())}, nil
+	if o.consumer != "" {
+		return o.resumeConsumer(ctx, in, p)
 	}
-	after := p
-	if slices.Contains(owners, FieldManager) {
-		var err error
-		if after, err = apply(ctx, in, p, nil); err != nil {
+	if word(p) == "" {
+		lines := []string{fmt.Sprintf("ResourcePolicy %s is neither paused nor stopped.", p.GetName())}
+		return append(lines, o.stillPaused(p)...), nil
+	}
+	after, own := p, ownedBy(p)
+	if own.Mode != "" {
+		if err := endIsOurs(p); err != nil {
 			return nil, err
 		}
-		owners = modeOwners(after)
+		own.Mode, own.PausedUntil = "", nil
+		var err error
+		if after, err = apply(ctx, in, p, own); err != nil {
+			return nil, err
+		}
 	}
-	if mode(after) == v1alpha1.ModePaused {
-		return nil, fmt.Errorf("it is paused by %s: set spec.mode to Active there", strings.Join(owners, " and "))
+	if by := word(after); by != "" {
+		return nil, fmt.Errorf("it is %s by %s: set spec.mode to Active there",
+			by, strings.Join(owners(after, "f:mode"), " and "))
 	}
-	return []string{fmt.Sprintf("ResourcePolicy %s is %s again.", p.GetName(), mode(after))}, nil
+	lines := []string{fmt.Sprintf("ResourcePolicy %s is %s again.", p.GetName(), mode(after))}
+	return append(lines, o.stillPaused(after)...), nil
 }
 
-// apply makes these fields, and no others, the ones that FieldManager owns of a policy.
-func apply(
-	ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured, fields map[string]any,
-) (*unstructured.Unstructured, error) {
-	u := &unstructured.Unstructured{Object: fields}
-	if fields == nil {
-		u.Object = map[string]any{}
+// stillPaused says for whom alone a policy is paused that is paused for nobody else.
+func (o *options) stillPaused(p *unstructured.Unstructured) []string {
+	if still := lasting(p, o.now()); len(still) > 0 {
+		return []string{fmt.Sprintf("It stays paused for %s: end that with --consumer.", of(still))}
 	}
-	u.SetGroupVersionKind(p.GroupVersionKind())
-	u.SetName(p.GetName())
-	u.SetUID(p.GetUID()) // Of a policy that was deleted meanwhile, none is created.
-	return in.Apply(ctx, p.GetName(), u, metav1.ApplyOptions{FieldManager: FieldManager, Force: true})
+	return nil
+}
+
+func (o *options) resumeConsumer(
+	ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
+) ([]string, error) {
+	if by := otherPause(p, o.consumer); by != "" {
+		return nil, fmt.Errorf("it is paused for %s by %s: remove it from spec.pausedConsumers there", o.consumer, by)
+	}
+	own, is := ownedBy(p), "not"
+	if own.without(o.consumer) {
+		if _, err := apply(ctx, in, p, own); err != nil {
+			return nil, err
+		}
+		is = "no longer"
+	}
+	return []string{fmt.Sprintf("ResourcePolicy %s is %s paused for %s alone.", p.GetName(), is, o.consumer)}, nil
 }
 
 // mode returns the mode in the spec.
@@ -263,20 +443,16 @@ func mode(p *unstructured.Unstructured) v1alpha1.Mode {
 	return v1alpha1.Mode(text)
 }
 
-// modeOwners returns the field managers of spec.mode.
-func modeOwners(p *unstructured.Unstructured) (managers []string) {
-	for _, entry := range p.GetManagedFields() {
-		var fields struct {
-			Spec map[string]any `json:"f:spec"`
-		}
-		if entry.FieldsV1 == nil || json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			continue
-		}
-		if _, owns := fields.Spec["f:mode"]; owns && !slices.Contains(managers, entry.Manager) {
-			managers = append(managers, entry.Manager)
-		}
+// word says what keeps a policy from offering: paused or stopped, empty for neither.
+func word(p *unstructured.Unstructured) string {
+	switch mode(p) {
+	case v1alpha1.ModePaused:
+		return "paused"
+	case v1alpha1.ModeStopped:
+		return "stopped"
+	case v1alpha1.ModeActive, v1alpha1.ModeDryRun:
 	}
-	return managers
+	return ""
 }
 
 // explain says what to do about an error of the API server.

@@ -1,15 +1,18 @@
 package pause
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -20,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { kubetest.Main(m) }
 
-// call runs pause or resume as a user, empty for the administrator. It returns what is printed, and the error as text.
+// call runs pause, stop or resume as a user, empty for the administrator. It returns what is printed, and the error as text.
 func call(t *testing.T, user, command string, args ...string) (out, failure string) {
 	t.Helper()
 	config, file := genericclioptions.NewConfigFlags(false), kubetest.Cluster(t).KubeconfigFile(t)
@@ -29,10 +32,10 @@ func call(t *testing.T, user, command string, args ...string) (out, failure stri
 		config.Impersonate = &user
 	}
 	streams, _, stdout, _ := genericiooptions.NewTestIOStreams()
-	cmd := NewPauseCommand(operatorclient.NewFlags(config), streams)
-	if command == "resume" {
-		cmd = NewResumeCommand(operatorclient.NewFlags(config), streams)
-	}
+	flags := operatorclient.NewFlags(config)
+	cmd := map[string]*cobra.Command{
+		"pause": NewPauseCommand(flags, streams), "stop": NewStopCommand(flags, streams), "resume": NewResumeCommand(flags, streams),
+	}[command]
 	cmd.SetArgs(append([]string{}, args...)) // Nil stands for those of the test.
 	cmd.SilenceErrors, cmd.SilenceUsage = true, true
 	if err := cmd.ExecuteContext(t.Context()); err != nil {
@@ -79,7 +82,7 @@ func TestResumeRemovesWhatPauseHasSet(t *testing.T) {
 		t.Errorf("resumed (-before +after):\n%s", diff)
 	}
 	out, failure = call(t, "", "resume", "gold")
-	if want := "ResourcePolicy gold is not paused.\n"; out != want || failure != "" {
+	if want := "ResourcePolicy gold is neither paused nor stopped.\n"; out != want || failure != "" {
 		t.Errorf("got %q %s, want %q", out, failure, want)
 	}
 }
@@ -98,7 +101,7 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 			t.Errorf("%s: %s%s", line, out, failure)
 		}
 	}
-	if n != 5 {
+	if n != 7 {
 		t.Errorf("%d examples", n)
 	}
 }
@@ -161,16 +164,23 @@ func TestTheOthersArePausedAfterAnError(t *testing.T) {
 }
 
 func TestErrorsSayWhatToDo(t *testing.T) {
-	kubetest.Create(t, kubetest.Policy("gold"))
+	kubetest.Create(t, kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) {
+		s.Consumers = &v1alpha1.Consumers{ClusterIDs: []v1alpha1.ClusterID{"rome", "oslo"}}
+	}))
+	kubetest.Create(t, kubetest.Policy("free"))
 	for name, tc := range map[string]struct {
 		user string
 		args []string
 		want string
 	}{
-		"no policy":        {"", []string{"pause"}, "name policies, or a class with --class, but not both: see pause --help"},
-		"both":             {"", []string{"pause", "gold", "--class=gold"}, "name policies, or a class with --class, but not both: see pause --help"},
+		"no policy":        {"", []string{"pause"}, "name policies, or a class with --class, but not both, or a consumer with --consumer: see pause --help"},
+		"both":             {"", []string{"pause", "gold", "--class=gold"}, "name policies, or a class with --class, but not both, or a consumer with --consumer: see pause --help"},
 		"an unknown one":   {"", []string{"pause", "glod"}, `resourcepolicies.proffer.dev "glod" not found: see kubectl get resourcepolicies`},
-		"an unknown class": {"", []string{"resume", "--class=glod"}, `no ResourcePolicy is of the class "glod": see kubectl get resourcepolicies`},
+		"no such consumer": {"", []string{"pause", "--class=glod", "--consumer=rome"}, `no ResourcePolicy of the class "glod" is for rome, or paused for it: see kubectl get resourcepolicies`},
+		"no consumer":      {"", []string{"pause", "gold", "--consumer="}, "--consumer is empty: write the ID of a consumer"},
+		"another consumer": {"", []string{"pause", "gold", "--consumer=lima"}, "it is a dry run, or for other consumers than lima: there is nothing to pause"},
+		"a wrong consumer": {"", []string{"pause", "free", "--consumer=Rome"}, "a cluster ID is a lower-case UUID or a DNS-1123 label, such as rome: write it as Liqo shows it"},
+		"an unknown class": {"", []string{"resume", "--class=glod"}, `no ResourcePolicy of the class "glod" is in force: see kubectl get resourcepolicies`},
 		"no rights":        {"eve", []string{"pause", "gold"}, "ask for the ClusterRole proffer-resourcepolicy-editor"},
 		"a wrong end":      {"", []string{"pause", "gold", "--until=tomorrow"}, "ResourcePolicy gold: --until=tomorrow: write a time of day such as 06:00, a duration such as 2h, or 2026-12-01T06:00:00Z"},
 		"an end before":    {"", []string{"pause", "gold", "--until=2020-01-01T00:00:00Z"}, "ResourcePolicy gold: --until=2020-01-01T00:00:00Z: that is over: write a time to come"},
@@ -192,12 +202,12 @@ func TestADeletedPolicyIsNotCreated(t *testing.T) {
 	policy := kubetest.Policy("gone")
 	policy.TypeMeta = metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "ResourcePolicy"}
 	policy.UID = "was-deleted"
-	fields := kubetest.Unstructured(t, policy)
+	object := kubetest.Unstructured(t, policy)
 	config, file := genericclioptions.NewConfigFlags(false), kubetest.Cluster(t).KubeconfigFile(t)
 	config.KubeConfig = &file
 	in, err := policies(operatorclient.NewFlags(config))
 	test.Must(t, err)
-	if _, err = apply(t.Context(), in, fields, map[string]any{"spec": fields.Object["spec"]}); err == nil {
+	if _, err = apply(t.Context(), in, object, fields{Mode: "Paused"}); err == nil {
 		t.Error("it was created")
 	}
 }
@@ -220,5 +230,38 @@ func TestTheEndIsTheNextTimeOfDay(t *testing.T) {
 		if got, err := parseUntil(text, now); err == nil {
 			t.Errorf("%q: got %v, want an error", text, got)
 		}
+	}
+}
+
+// Between the read and the write of one command, others edit the policy.
+func TestEditsOfOthersAreKept(t *testing.T) {
+	kubetest.Create(t, kubetest.Policy("gold"))
+	config, file := genericclioptions.NewConfigFlags(false), kubetest.Cluster(t).KubeconfigFile(t)
+	config.KubeConfig = &file
+	in, err := policies(operatorclient.NewFlags(config))
+	test.Must(t, err)
+	read, err := in.Get(t.Context(), "gold", metav1.GetOptions{})
+	test.Must(t, err)
+	call(t, "", "pause", "gold", "--consumer=oslo")
+	o := &options{now: time.Now, consumer: "rome"}
+	if _, err := o.edit(t.Context(), in, read, (*options).pause); err != nil {
+		t.Fatal(err)
+	}
+	now, err := in.Get(t.Context(), "gold", metav1.GetOptions{})
+	test.Must(t, err)
+	if got := of(fieldsOf(now).PausedConsumers); got != "oslo, rome" {
+		t.Errorf("paused for %s", got)
+	}
+
+	// What was shown of a stop is not what it would do any longer.
+	stop := func(o *options, ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured) ([]string, error) {
+		return o.stopOne(ctx, in, p, read)
+	}
+	_, err = (&options{}).edit(t.Context(), in, read, stop)
+	if want := "it has changed since: it was not stopped, and what stopping it changes may be different"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	if mode := specOf(t, "gold")["mode"]; mode != "Active" {
+		t.Errorf("it is %v", mode)
 	}
 }

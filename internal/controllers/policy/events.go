@@ -65,10 +65,13 @@ func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, f finding, before *m
 	}
 	known := w.reported[object.UID]
 	if news := without(zeroed, known.zeroed); len(news) > 0 {
+		keep := "raise the offer"
+		if report.Outcome == offer.Stopped {
+			keep = "set spec.mode to Active"
+		}
 		w.emitter.Emit(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
 			"These consumers are offered no cpu or no memory: %s. Their virtual nodes become NotReady, and their pods "+
-				"here are evicted in about 5 minutes. To keep the pods, raise the offer or set spec.reclaim to Unused.",
-			kube.First(news)))
+				"here are evicted in about 5 minutes. To keep the pods, %s.", kube.First(news), keep))
 	}
 	if news := without(held, known.held); len(news) > 0 {
 		w.emitter.Emit(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
@@ -98,7 +101,8 @@ func (w *eventWriter) transition(object *v1alpha1.ResourcePolicy, now, before *m
 	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonIncomplete,
 		v1alpha1.ReasonUnknownResources:
 		w.emitter.Emit(object, corev1.EventTypeWarning, now.Reason, now.Message)
-	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted, v1alpha1.ReasonPaused:
+	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted, v1alpha1.ReasonPaused,
+		v1alpha1.ReasonStopped:
 		w.emitter.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
 	case v1alpha1.ReasonOffering:
 		if before != nil {
