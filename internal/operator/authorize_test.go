@@ -95,6 +95,7 @@ func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
 		"catalog":   accountWith(t, "catalog", "get /catalog/*"),
 		"api":       accountWith(t, "api", "get /api/*", "get /offers", "get /offers/*"),
 		"metrics":   accountWith(t, "metrics", "get /metrics"),
+		"snapshot":  accountWith(t, "snapshot", "get /snapshot"),
 		"invalid":   "not.a.token",
 		"nobody":    "",
 	}
@@ -113,12 +114,15 @@ func TestAPageNeedsTheRightToTheJSONThatItShows(t *testing.T) {
 		{"list", "GET", "/overview", 200, "GET /overview "},
 		{"rome", "GET", "/ui/consumers/rome", 200, "GET /ui/consumers/rome "},
 		{"metrics", "GET", "/metrics", 200, "GET /metrics "},
+		{"snapshot", "GET", "/ui/policies/gold", 200, "GET /ui/policies/gold "},
 		{"catalog", "GET", "/ui/catalog/rome", 200, "GET /ui/catalog/rome "},
 		{"catalog", "GET", "/ui/catalog/a%2Fb", 200, "GET /ui/catalog/a%2Fb "},
 		{"api", "GET", "/ui/consumers/rome", 200, "GET /ui/consumers/rome "},
 
 		{"offers", "POST", "/ui/simulate", 403, "<code>POST</code> the path <code>/simulate</code>"},
 		{"offers", "POST", "/ui/", 403, "<h1>Forbidden</h1>"},
+		{"offers", "GET", "/ui/policies/gold", 403, "<code>GET</code> the path <code>/snapshot</code>"},
+		{"offers", "GET", "/ui/policies/../policies/gold", 403, "<h1>Forbidden</h1>"},
 		{"offers", "DELETE", "/ui/", 403, "<h1>Forbidden</h1>"},
 		{"list", "GET", "/ui/consumers/rome", 403, "<code>GET</code> the path <code>/offers/rome</code>"},
 		{"rome", "GET", "/ui/consumers/oslo", 403, "<h1>Forbidden</h1>"},

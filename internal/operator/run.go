@@ -26,6 +26,7 @@ import (
 	"proffer.dev/proffer/internal/resourcereader"
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/outside"
 )
@@ -163,6 +164,11 @@ func assemble(
 		return err
 	}
 	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version).WithProcess(p.vitals.process)
+	ring := &trends.Ring{}
+	pages.WithTrends(ring)
+	if err := mgr.Add(&sampler{table: p.table, ring: ring}); err != nil {
+		return err
+	}
 	if p.OrchestrateAs != "" {
 		toggling, err := newToggling(mgr.GetConfig(), clusters, &p.Options, ctrl.Log.WithName("toggle"))
 		if err != nil {

@@ -28,7 +28,7 @@ const (
 	policies = "policies"
 	// unwritable: no answer can be written to a ResourceSlice.
 	unwritable = "unwritable"
-	// pools: nothing is left of a resource.
+	// pools: nothing is left of a resource, or nothing will be.
 	pools = "pools"
 	// denied, waiting, capped: a ResourceSlice is granted nothing, has no answer, or is granted less than it
 	// asks for.
@@ -137,12 +137,17 @@ func Quiet(o *rest.Overview) string {
 	if age < quietAfter || slices.ContainsFunc(o.Findings, isNews) {
 		return ""
 	}
+	return span(age)
+}
+
+// span writes a time of a minute or more for people, as in "20 minutes".
+func span(of time.Duration) string {
 	for _, unit := range []struct {
 		name string
-		of   time.Duration
+		is   time.Duration
 		from int
 	}{{"day", 24 * time.Hour, 2}, {"hour", time.Hour, 2}, {"minute", time.Minute, 1}} {
-		switch n := int(age / unit.of); {
+		switch n := int(of / unit.is); {
 		case n < unit.from:
 		case n == 1:
 			return "1 " + unit.name

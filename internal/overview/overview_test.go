@@ -19,6 +19,7 @@ import (
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/trends"
 )
 
 // noon is the time of the evaluation, and healthy a process a second later.
@@ -369,5 +370,28 @@ func TestItIsSaidForHowLongNothingHasChanged(t *testing.T) {
 		if got := Quiet(&o); got != "" {
 			t.Errorf("while a watch is silent: %q", got)
 		}
+	}
+}
+
+func TestWhatWillBeExhaustedIsAWarning(t *testing.T) {
+	p := healthy
+	for _, in := range []time.Duration{5 * time.Hour, 90 * time.Minute, time.Minute} {
+		p.Exhaustions = append(p.Exhaustions, trends.Exhaustion{Policy: "gold", Resource: "cpu", In: in})
+	}
+	o := Of(snapshot(), []rest.Policy{policyOf("gold", "Offering", "True", "")}).With(p)
+	var got []string
+	for _, f := range o.Findings {
+		got = append(got, fmt.Sprint(f.Kind, " ", f.Status, " ", f.Page, " ", f.Do, " ", f.Message))
+	}
+	text := func(in string) string {
+		return "pools warning #pool-gold kubectl proffer top Nothing will be left of cpu in the pool of policy gold in " + in +
+			", if as much is given out as in the hours before."
+	}
+	if diff := cmp.Diff([]string{text("5 hours"), text("90 minutes"), text("10 minutes")}, got); diff != "" || o.Warnings != 3 {
+		t.Errorf("%d warnings (-want +got):\n%s", o.Warnings, diff)
+	}
+	p.Exhaustions = slices.Repeat(p.Exhaustions, 10)
+	if o := Of(snapshot(), nil).With(p); o.Warnings != 31 || len(o.Findings) != MaxRows+2 {
+		t.Errorf("%d warnings in %d findings", o.Warnings, len(o.Findings))
 	}
 }

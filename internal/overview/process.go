@@ -7,6 +7,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/kube/watchage"
+	"proffer.dev/proffer/internal/trends"
 )
 
 const (
@@ -31,6 +32,8 @@ type Process struct {
 	// complete, for the leader only.
 	KeepsBooks    bool
 	BooksComplete time.Time
+	// Exhaustions lists what will be exhausted, the next first.
+	Exhaustions []trends.Exhaustion
 }
 
 // passed reports whether more than a time has passed since a moment that is known.
@@ -61,7 +64,24 @@ func (l *list) addProcess(p Process) {
 			"kubectl -n "+cmp.Or(p.Namespace, defaultNamespace)+" logs -l app.kubernetes.io/name=proffer --tail=-1",
 			"The books are behind: the accounting database lacks what has happened since.")
 	}
+	l.addExhaustions(p.Exhaustions)
 }
+
+// addExhaustions adds the pools that will be exhausted.
+func (l *list) addExhaustions(all []trends.Exhaustion) {
+	found := make([]rest.Finding, 0, min(len(all), MaxRows))
+	for _, e := range all[:cap(found)] {
+		found = append(found, rest.Finding{
+			Kind: pools, Status: rest.StatusWarning, Page: "#pool-" + e.Policy, Do: showPools,
+			Message: fmt.Sprintf("Nothing will be left of %s in the pool of policy %s in %s, "+
+				"if as much is given out as in the hours before.", e.Resource, e.Policy, span(roundly(e.In))),
+		})
+	}
+	l.add(len(all), found, "", showPools)
+}
+
+// roundly rounds a time that is about right, so that a page is not another one every minute.
+func roundly(in time.Duration) time.Duration { return max(10*time.Minute, in.Round(10*time.Minute)) }
 
 // unknown lists what the process does not know.
 func (p *Process) unknown() []string {

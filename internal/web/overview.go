@@ -7,11 +7,18 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/overview"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/trends"
 )
 
 // WithProcess has the overview show the state of this process. Without it, the overview is of the evaluation only.
 func (s *Server) WithProcess(process func() overview.Process) *Server {
 	s.process = process
+	return s
+}
+
+// WithTrends has the pages show the lines of the last day.
+func (s *Server) WithTrends(ring *trends.Ring) *Server {
+	s.trends = ring
 	return s
 }
 
@@ -35,5 +42,7 @@ func (s *Server) overviewOf(snapshot *table.Snapshot) rest.Overview {
 	if o.revision != snapshot.Revision {
 		o.revision, o.of = snapshot.Revision, overview.Of(snapshot, policies)
 	}
-	return o.of.With(s.process())
+	now := s.process()
+	now.Exhaustions = s.trends.Exhaustions()
+	return o.of.With(now)
 }

@@ -6,9 +6,11 @@ import (
 	"io"
 	"iter"
 	"net/http"
+	"slices"
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -16,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/rehearse/world"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/internal/web/page"
 )
 
@@ -96,8 +99,26 @@ func (v *pageView) Overview() rest.Overview { return v.server.overviewOf(v.snaps
 // Policies implements page.View.
 func (v *pageView) Policies() []rest.Policy { return v.server.policiesOf(v.snapshot) }
 
+// Manifest implements page.View.
+func (v *pageView) Manifest(policy string) (string, bool) {
+	i := slices.IndexFunc(v.snapshot.Policies, func(p table.Policy) bool { return p.Name == policy })
+	if i < 0 || v.snapshot.Policies[i].Object == nil {
+		return "", false
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ResourcePolicy", "metadata": map[string]string{"name": policy},
+		"spec": &v.snapshot.Policies[i].Object.Spec,
+	})
+	return string(text), err == nil
+}
+
 // Used implements page.View.
 func (v *pageView) Used() map[string]rest.Amounts { return usedIn(v.snapshot) }
+
+// Lines implements page.View.
+func (v *pageView) Lines(of trends.Subject, points int) (trends.Lines, bool) {
+	return v.server.trends.Lines(of, points)
+}
 
 // Anyone implements page.View.
 func (v *pageView) Anyone() []rest.Offer { return offersOf(v.explainer.Default()) }

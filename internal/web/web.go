@@ -32,6 +32,7 @@ import (
 	"proffer.dev/proffer/internal/overview"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/internal/visible"
 	"proffer.dev/proffer/internal/web/page"
 )
@@ -72,6 +73,7 @@ type Server struct {
 	// process returns the state of this process, and shown has what needs somebody: see overviewOf.
 	process func() overview.Process
 	shown   shownOverview
+	trends  *trends.Ring
 	// clusters reads the clusters, and listedClusters has the answers that were made of them.
 	clusters       Clusters
 	listedClusters listedClusters
@@ -94,6 +96,7 @@ func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.C
 	return &Server{
 		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: rest.SimulateTimeout,
 		process: func() overview.Process { return overview.Process{Now: time.Now()} },
+		trends:  &trends.Ring{},
 		busy:    make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
 		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
 		readingProviders: make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),

@@ -126,7 +126,11 @@ func testValues(t *testing.T, w *world) {
 			want = append(want, append([]string{name, ""}, amounts...))
 		}
 		rows := fmt.Sprintf(`[aria-label="Pool of %s"] tbody tr`, policy.Name)
-		if got := p.cells(rows); len(got)+len(want) > 0 && cmp.Diff(want, got) != "" {
+		got := p.cells(rows)
+		for i := range got { // The lines of the last day come after the amounts.
+			got[i] = got[i][:min(len(got[i]), 6)]
+		}
+		if len(got)+len(want) > 0 && cmp.Diff(want, got) != "" {
 			t.Errorf("%s (-API +page):\n%s", policy.Name, cmp.Diff(want, got))
 		}
 	}

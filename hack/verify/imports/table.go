@@ -154,8 +154,12 @@ var table = []rule{
 		never: world, noClock: true, why: pure,
 	},
 	{
+		place: "internal/trends", may: []string{"internal/capacity", "internal/offer", "internal/table"},
+		never: world, noClock: true, why: pure,
+	},
+	{
 		place: "internal/overview",
-		may:   append([]string{"api", "internal/table", "internal/kube", "internal/visible"}, core...),
+		may:   append([]string{"api", "internal/table", "internal/trends", "internal/kube", "internal/visible"}, core...),
 		never: world, noClock: true, why: pure,
 	},
 	{place: "internal/broker", may: []string{"internal/capacity"}, never: arithmetic, noClock: true, why: pure},
@@ -220,7 +224,7 @@ var table = []rule{
 		place: "internal/web",
 		may: []string{
 			"api", "internal/policy", "internal/source/consumers", "internal/toggle", "internal/overview",
-			"internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
+			"internal/trends", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer", "internal/plugins/filters", "internal/visible", "internal/quantity",
 		},
 		never: kubernetes, tests: []string{"internal/grant"}, why: read,

@@ -13,6 +13,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/internal/trends"
 )
 
 const (
@@ -40,6 +41,8 @@ type level struct {
 	Resource                             string
 	Capacity, Committed, Used, Remaining string
 	Bar                                  bar
+	// Lines is nil while they are not known.
+	Lines *lines
 }
 
 // bar is a level as parts of 100. The whole is the capacity or, if that is more, what is committed or
@@ -58,7 +61,7 @@ func overviewPage(view View, _ *http.Request) (document, error) {
 			class = &classOf{Name: p.Class}
 			classes[p.Class] = class
 		}
-		class.Pools = append(class.Pools, pool{Policy: p, Resources: levelsOf(p, used[p.Name])})
+		class.Pools = append(class.Pools, pool{Policy: p, Resources: levelsOf(view, p, used[p.Name])})
 	}
 	all := make([]*classOf, 0, len(classes))
 	for _, name := range slices.Sorted(maps.Keys(classes)) {
@@ -67,7 +70,7 @@ func overviewPage(view View, _ *http.Request) (document, error) {
 	return document{Title: "Overview", Section: "overview", Body: "overview", Data: all}, nil
 }
 
-func levelsOf(p rest.Policy, used rest.Amounts) []level {
+func levelsOf(view View, p rest.Policy, used rest.Amounts) []level {
 	var all []level
 	for _, name := range resourcesOf(p.Capacity) {
 		amounts := quantity.Human(name,
@@ -75,6 +78,7 @@ func levelsOf(p rest.Policy, used rest.Amounts) []level {
 		all = append(all, level{
 			Resource: name, Capacity: cmp.Or(amounts[0], none), Committed: cmp.Or(amounts[1], none), Used: amounts[2],
 			Remaining: cmp.Or(amounts[3], none), Bar: barOf(p.Capacity, p.Committed, used, name),
+			Lines: linesOf(view, trends.Subject{Policy: p.Name, Resource: name}),
 		})
 	}
 	return all
@@ -148,9 +152,20 @@ func (l *list) link(page int) string {
 	return "?" + url.Values{"filter": {l.Filter}, "page": {strconv.Itoa(page)}}.Encode()
 }
 
+// consumer is a consumer with the lines of what it had.
+type consumer struct {
+	rest.Consumer
+	view View
+}
+
+// Lines returns nil for lines that are not known.
+func (c consumer) Lines(class, resource string) *lines {
+	return linesOf(c.view, trends.Subject{Consumer: c.ClusterID, Class: class, Resource: resource})
+}
+
 // consumerPage explains everything about one consumer.
 func consumerPage(view View, r *http.Request) (document, error) {
-	c := view.Details(r.PathValue("clusterID"))
+	c := consumer{view.Details(r.PathValue("clusterID")), view}
 	return document{Title: "Consumer " + c.ClusterID, Section: "consumers", Body: "consumer", Data: c}, nil
 }
 

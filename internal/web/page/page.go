@@ -23,6 +23,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/overview"
+	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/internal/visible"
 )
 
@@ -31,6 +32,7 @@ const Path = "/ui/"
 
 const (
 	consumersPath = Path + "consumers"
+	policiesPath  = Path + "policies"
 	catalogPath   = Path + "catalog"
 	simulatePath  = Path + "simulate"
 	providersPath = Path + "providers"
@@ -43,9 +45,14 @@ type View interface {
 	Overview() rest.Overview
 	// Policies are all ResourcePolicies, by name. The caller must not change them.
 	Policies() []rest.Policy
+	// Manifest returns a policy as YAML, without its status. Its right is that to rest.SnapshotPath.
+	Manifest(policy string) (text string, ok bool)
 	// Used returns the requests of the consumers' pods, by the policy that decides. The caller must not
 	// change it.
 	Used() map[string]rest.Amounts
+	// Lines returns what a pool or a consumer had in the last 24 hours, in at most this number of points. It returns
+	// false if that is not known.
+	Lines(of trends.Subject, points int) (trends.Lines, bool)
 	// Anyone is the default offer.
 	Anyone() []rest.Offer
 	// IDs returns the IDs of the known consumers, sorted.
@@ -84,11 +91,12 @@ func New(operator Operator) *Handler {
 		operator: operator, toggler: operator.Toggler(), mux: http.NewServeMux(),
 		origins: http.NewCrossOriginProtection(), process: rand.Text(),
 	}
-	h.mux.HandleFunc("GET "+Path+"{$}", h.live(overviewPage, 0))
+	h.mux.HandleFunc("GET "+Path+"{$}", h.live(overviewPage, linesFor))
 	h.mux.HandleFunc("GET "+consumersPath, h.live(consumersPage, 0))
-	h.mux.HandleFunc("GET "+consumersPath+"/{clusterID}", h.live(consumerPage, 0))
+	h.mux.HandleFunc("GET "+consumersPath+"/{clusterID}", h.live(consumerPage, linesFor))
 	h.mux.HandleFunc("GET "+catalogPath+"/{clusterID}", h.live(catalogPage, timesFor))
-	h.mux.HandleFunc("GET "+Path+"policies", h.live(policiesPage, 0))
+	h.mux.HandleFunc("GET "+policiesPath, h.live(policiesPage, 0))
+	h.mux.HandleFunc("GET "+policiesPath+"/{policy}", h.policy)
 	h.mux.HandleFunc("GET "+simulatePath, h.form)
 	h.mux.HandleFunc("POST "+simulatePath, h.simulate)
 	if h.toggler != nil {
@@ -138,6 +146,9 @@ func Shows(r *http.Request) string {
 	if id, ok := strings.CutPrefix(r.URL.Path, consumersPath+"/"); ok {
 		return rest.OffersPath + "/" + id
 	}
+	if strings.HasPrefix(r.URL.Path, policiesPath+"/") {
+		return rest.SnapshotPath
+	}
 	if id, ok := strings.CutPrefix(r.URL.Path, catalogPath+"/"); ok {
 		return rest.CatalogPath + "/" + id
 	}
@@ -177,8 +188,7 @@ func (h *Handler) live(build func(View, *http.Request) (document, error), sameFo
 	return func(w http.ResponseWriter, r *http.Request) {
 		view := h.operator.View()
 		if view == nil {
-			w.Header().Set("Retry-After", "1")
-			Refuse(w, r, http.StatusServiceUnavailable, "Nothing is evaluated yet.")
+			refuseUnready(w, r)
 			return
 		}
 		of, query := view.Evaluated(), r.URL.Query()
@@ -210,6 +220,12 @@ func (h *Handler) live(build func(View, *http.Request) (document, error), sameFo
 		}
 		write(w, r, http.StatusOK, name, d)
 	}
+}
+
+// refuseUnready refuses a request before the first evaluation.
+func refuseUnready(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Retry-After", "1")
+	Refuse(w, r, http.StatusServiceUnavailable, "Nothing is evaluated yet.")
 }
 
 // overviewFor returns what needs somebody, nil for a request whose right is not that of the overview.

@@ -21,6 +21,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/test"
 )
 
@@ -42,6 +43,7 @@ type fake struct {
 	// findings need somebody, at a time after the evaluation.
 	findings []rest.Finding
 	after    time.Duration
+	ring     trends.Ring
 	unknown  []string
 }
 
@@ -76,6 +78,12 @@ func (f *fake) Overview() rest.Overview {
 }
 func (f *fake) Used() map[string]rest.Amounts {
 	return map[string]rest.Amounts{"gold-pool": {"cpu": resource.MustParse("3")}}
+}
+func (f *fake) Lines(of trends.Subject, points int) (trends.Lines, bool) {
+	return f.ring.Lines(of, points)
+}
+func (f *fake) Manifest(policy string) (string, bool) {
+	return "metadata: {name: <" + policy + ">}\n", policy == f.policies[0].Name
 }
 func (f *fake) Anyone() []rest.Offer { return f.anyone }
 
@@ -160,14 +168,15 @@ func expect(t *testing.T, got string, want ...string) {
 func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
 	h := New(gold())
 	for path, want := range map[string][]string{
-		"/ui/":               {"<h2>gold</h2>", "<td>8</td><td>4</td><td>3</td><td>4</td>", `class="used" y="7" width="37.5"`, `<span id="revision">7</span>`, "2026-01-02 03:04:05 UTC", "decides for 1 consumer, and grants 2 ResourceSlices, from 2 nodes."},
-		"/ui/consumers":      {`href="./consumers/rome"`, "<td>gold</td><td>cpu</td><td>6</td><td>0</td><td>3</td><td>gold-pool</td>", "Consumers 1 to 1 of 1"},
-		"/ui/consumers/rome": {`href="../policies"`, `href="../catalog/rome"`, "4 remaining; it has 2", "worker-1", "cpu=1", "<td>cpu=0.50</td>"},
-		"/ui/consumers/x%2F": {"Consumer x/", `href="../catalog/x%2F"`, "nothing is for it"},
-		"/ui/catalog/rome":   {`href="../consumers/rome"`, "Catalog of rome", "<h2>gold: A100 &lt;nodes&gt;</h2>", "<strong>Available</strong>: 4 &lt;remain&gt;"},
-		"/ui/catalog/x%2F":   {"Catalog of x/", "The catalog shows no class to this consumer."},
-		"/ui/policies":       {"It &lt;decides&gt;.", "<td>Offering</td>"},
-		"/ui/simulate":       {"<textarea", "/simulate"},
+		"/ui/":                   {"<h2>gold</h2>", "<td>8</td><td>4</td><td>3</td><td>4</td>", `class="used" y="7" width="37.5"`, `<span id="revision">7</span>`, "2026-01-02 03:04:05 UTC", "decides for 1 consumer, and grants 2 ResourceSlices, from 2 nodes."},
+		"/ui/consumers":          {`href="./consumers/rome"`, "<td>gold</td><td>cpu</td><td>6</td><td>0</td><td>3</td><td>gold-pool</td>", "Consumers 1 to 1 of 1"},
+		"/ui/consumers/rome":     {`href="../policies"`, `href="../catalog/rome"`, "4 remaining; it has 2", "worker-1", "cpu=1", "<td>cpu=0.50</td>"},
+		"/ui/consumers/x%2F":     {"Consumer x/", `href="../catalog/x%2F"`, "nothing is for it"},
+		"/ui/catalog/rome":       {`href="../consumers/rome"`, "Catalog of rome", "<h2>gold: A100 &lt;nodes&gt;</h2>", "<strong>Available</strong>: 4 &lt;remain&gt;"},
+		"/ui/catalog/x%2F":       {"Catalog of x/", "The catalog shows no class to this consumer."},
+		"/ui/policies":           {"It &lt;decides&gt;.", "<td>Offering</td>"},
+		"/ui/simulate":           {"<textarea", "/simulate"},
+		"/ui/policies/gold-pool": {`action="../simulate"`, "metadata: {name: &lt;gold-pool&gt;}\n</textarea>", `href="../policies"`},
 	} {
 		w := ask(h, http.MethodGet, path, "")
 		if w.Code != http.StatusOK {
@@ -338,6 +347,8 @@ func TestAPageShowsThePathThatItsCallerNeeds(t *testing.T) {
 		"GET /ui/catalog/rome":   "/api/catalog/rome",
 		"GET /ui/catalog":        "/offers",
 		"GET /ui/policies":       "/offers",
+		"GET /ui/policies/gold":  "/snapshot",
+		"GET /ui/policies/":      "/snapshot",
 		"GET /ui/simulate":       "/offers",
 		"GET /ui/style.css":      "/offers",
 		"GET /ui/anything":       "/offers",
@@ -381,7 +392,7 @@ func TestAmountsAreWrittenForPeople(t *testing.T) {
 	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(), "<td>64.5Gi</td><td>31.2Gi</td><td>0</td><td>–</td>")
 	expect(t, ask(h, http.MethodGet, "/ui/consumers", "").Body.String(), "<td>cpu</td><td>13.75</td><td>0</td><td>13.74</td>", "<td>memory</td><td>64.59Gi</td><td>0</td><td>0</td>",
 		"<td>memory</td><td>64.59Gi</td><td>–</td><td>–</td>")
-	expect(t, ask(h, http.MethodGet, "/ui/consumers/rome", "").Body.String(), `<th scope="row">memory</th><td>64.59Gi</td><td>0</td><td>0</td><td class="why">all of 64.6Gi</td>`)
+	expect(t, ask(h, http.MethodGet, "/ui/consumers/rome", "").Body.String(), `<th scope="row">memory</th><td>64.59Gi</td><td>0</td><td>0</td><td>–</td><td class="why">all of 64.6Gi</td>`)
 	expect(t, ask(h, http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode(), "Sec-Fetch-Site: same-origin").Body.String(),
 		"<td>memory</td><td>64.5Gi</td><td>31.2Gi</td>", "<td>cpu</td><td>13.7</td><td>–</td>", "<td>cpu=13.7</td><td>0</td>")
 	amounts := amountsOfSlice(rest.Slice{
@@ -504,5 +515,14 @@ func TestHtmxIsTheFileOfThePackage(t *testing.T) {
 		"includeIndicatorStyles": false, "allowEval": false, "allowScriptTags": false, "selfRequestsOnly": true, "historyEnabled": false,
 	}, config); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestAPolicyThatIsGoneHasNoPage(t *testing.T) {
+	for path, f := range map[string]*fake{"/ui/policies/gone": gold(), "/ui/policies/gold-pool": {}} {
+		w := ask(New(f), http.MethodGet, path, "")
+		if want := map[bool]int{true: http.StatusServiceUnavailable, false: http.StatusNotFound}[f.revision == 0]; w.Code != want {
+			t.Errorf("%s: %d, want %d", path, w.Code, want)
+		}
 	}
 }

@@ -1,0 +1,113 @@
+package page
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/internal/trends"
+)
+
+const (
+	// linePoints is the number of points of a line, and of columns of its picture: half an hour each after a day.
+	linePoints = 48
+	// lineHeight is the height of its picture.
+	lineHeight = 24
+	// linesFor is for how long a page shows the same lines.
+	linesFor = 5 * time.Minute
+)
+
+// lines are the paths of a picture of linePoints x lineHeight, which begins at 0.
+type lines struct {
+	Capacity, Committed, Used string
+	// Text says what the picture shows.
+	Text string
+}
+
+// linesOf returns nil for lines that are not known.
+func linesOf(view View, of trends.Subject) *lines {
+	l, ok := view.Lines(of, linePoints)
+	if !ok {
+		return nil
+	}
+	most := 0.0
+	for _, line := range [][]float64{l.Capacity, l.Committed, l.Used} {
+		for _, y := range line {
+			if y > most { // It is not NaN.
+				most = y
+			}
+		}
+	}
+	out := &lines{Capacity: draw(l.Capacity, most), Committed: draw(l.Committed, most), Used: draw(l.Used, most)}
+	var parts []string
+	for _, part := range []struct {
+		name string
+		line []float64
+	}{{"capacity", l.Capacity}, {"committed", l.Committed}, {"used", l.Used}} {
+		if part.name == "committed" && l.Capacity == nil {
+			part.name = "granted"
+		}
+		if first, last, ok := ends(part.line); ok {
+			parts = append(parts, part.name+" "+spanOf(of.Resource, first, last))
+		}
+	}
+	out.Text = "Since " + l.From.Format("15:04") + " UTC, about: " + strings.Join(parts, ", ")
+	return out
+}
+
+// draw writes a line as an SVG path. Where it is not known it has a gap.
+func draw(line []float64, most float64) string {
+	var b strings.Builder
+	command := "M"
+	for i, y := range line {
+		if math.IsNaN(y) {
+			command = "M"
+			continue
+		}
+		level := 0.0
+		if most > 0 {
+			level = y / most
+		}
+		x := 0
+		if len(line) > 1 {
+			x = i * linePoints / (len(line) - 1)
+		}
+		if last := i+1 == len(line) || math.IsNaN(line[i+1]); last && command == "M" {
+			fmt.Fprintf(&b, "M%d %dh0", x, lineHeight-int(math.Round(level*lineHeight))) // A point is a line of no length.
+			continue
+		}
+		fmt.Fprintf(&b, "%s%d %d", command, x, lineHeight-int(math.Round(level*lineHeight)))
+		command = "L"
+	}
+	return b.String()
+}
+
+// ends returns the first and the last amount that is known.
+func ends(line []float64) (first, last float64, ok bool) {
+	for _, y := range line {
+		if math.IsNaN(y) {
+			continue
+		}
+		if last = y; !ok {
+			first, ok = y, true
+		}
+	}
+	return first, last, ok
+}
+
+// spanOf writes a change of an amount, as in "4 to 7", or one amount if it has not changed.
+func spanOf(name string, first, last float64) string {
+	amount := func(y float64) *resource.Quantity {
+		q := quantity.Of(name, int64(min(y, math.MaxInt64/2))) // The largest amount is rounded up beyond an int64.
+		return &q
+	}
+	texts := quantity.Human(name, amount(first), amount(last))
+	if texts[0] == texts[1] {
+		return texts[0]
+	}
+	return texts[0] + " to " + texts[1]
+}

@@ -1,0 +1,62 @@
+package page
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"proffer.dev/proffer/internal/trends"
+)
+
+// trending returns an operator that has known its pool and rome for some minutes. It knows nothing of the fourth.
+func trending(minutes int) *fake {
+	f := gold()
+	for m := range minutes {
+		if m == 3 {
+			continue
+		}
+		committed, used := int64(1000*m), int64(500*m)
+		f.ring.Add(f.Evaluated().Time.Add(time.Duration(m)*time.Minute),
+			[]trends.Sample{{Subject: trends.Subject{Policy: "gold-pool", Resource: "cpu"}, Capacity: 8000, Committed: committed, Used: used}},
+			[]trends.Sample{{Subject: trends.Subject{Consumer: "rome", Class: "gold", Resource: "cpu"}, Committed: committed, Used: used}})
+	}
+	return f
+}
+
+func TestLinesShowTheLastDay(t *testing.T) {
+	h := New(trending(9))
+	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(),
+		`role="img" aria-label="Since 03:04 UTC, about: capacity 8, committed 0 to 8, used 0 to 4"`,
+		`<path class="capacity" d="M0 0L6 0L12 0M24 0L30 0L36 0L42 0L48 0"/>`,
+		`<path class="committed" d="M0 24L6 21L12 18M24 12L30 9L36 6L42 3L48 0"/>`,
+		`<path class="used" d="M0 24L6 22L12 21M24 18L30 17L36 15L42 13L48 12"/>`)
+	consumer := ask(h, http.MethodGet, "/ui/consumers/rome", "").Body.String()
+	expect(t, consumer, `aria-label="Since 03:04 UTC, about: granted 0 to 8, used 0 to 4"`, `<path class="committed" d="M0 24L6 21`)
+	if strings.Contains(consumer, `class="capacity"`) {
+		t.Error("a consumer has a capacity")
+	}
+}
+
+func TestLinesThatAreNotKnownAreADash(t *testing.T) {
+	for _, minutes := range []int{0, 1} {
+		text := ask(New(trending(minutes)), http.MethodGet, "/ui/", "").Body.String()
+		expect(t, text, "<td>4</td><td>–</td></tr>")
+		if strings.Contains(text, `class="lines"`) {
+			t.Errorf("there are lines after %d minutes", minutes)
+		}
+	}
+}
+
+// A day of lines of 100 pools is a small part of a page.
+func TestADayOfLinesIsShort(t *testing.T) {
+	f := gold()
+	of := trends.Subject{Policy: "gold-pool", Resource: "cpu"}
+	for m := range 1440 {
+		f.ring.Add(f.Evaluated().Time.Add(time.Duration(m)*time.Minute), []trends.Sample{{Subject: of, Capacity: 8000, Committed: int64(m * 37 % 8000), Used: int64(m * 91 % 8000)}}, nil)
+	}
+	l := linesOf(f, of)
+	if all := len(l.Capacity + l.Committed + l.Used); all > 1000 || strings.Count(l.Used, "L") != linePoints-1 {
+		t.Errorf("%d bytes: %s", all, l.Used)
+	}
+}
