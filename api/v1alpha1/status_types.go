@@ -27,7 +27,7 @@ const (
 )
 
 // Reasons of the condition Ready. If several apply, the first in this order is reported: Terminating, Invalid,
-// DryRun, Shadowed, NoNodes, SourceUnavailable, Paused, Stopped, Incomplete, UnknownResources, Exhausted, Offering.
+// DryRun, Shadowed, Stopped, NoNodes, SourceUnavailable, Paused, Incomplete, UnknownResources, Exhausted, Offering.
 const (
 	// ReasonTerminating, with False: the policy is being deleted, and a finalizer keeps the object. The policy
 	// decides no longer. What it offered before is decided by the next policy, or taken back by its reclaim.
