@@ -50,9 +50,9 @@ func (a *Answer) Reason() string {
 		return ReasonGranted
 	case a.Frozen:
 		return ReasonCordoned
-	case a.paused():
+	case a.boundBy(ByPause):
 		return ReasonPaused
-	case a.stopped():
+	case a.boundBy(ByStop):
 		return ReasonStopped
 	case a.Verdict == Deny:
 		return ReasonDenied
@@ -114,14 +114,9 @@ func (a *Answer) Explain(problem string) string {
 	return "denied: " + text
 }
 
-// paused reports whether the policy would have granted more if it were not paused.
-func (a *Answer) paused() bool {
-	return slices.ContainsFunc(a.Lines, func(l Line) bool { return l.Bound == ByPause })
-}
-
-// stopped reports whether the policy would grant more if it were not stopped.
-func (a *Answer) stopped() bool {
-	return slices.ContainsFunc(a.Lines, func(l Line) bool { return l.Bound == ByStop })
+// boundBy reports whether more of some resource would be granted without this bound.
+func (a *Answer) boundBy(b Bound) bool {
+	return slices.ContainsFunc(a.Lines, func(l Line) bool { return l.Bound == b })
 }
 
 func (a *Answer) filtered() bool { return a.Ruling != offer.Admitted }

@@ -99,6 +99,13 @@ func (x Explainer) explain(id string, entry *Entry, m *match, h *holding) []Expl
 	return all
 }
 
+// AddUse adds what the consumer uses to sums by policy.
+func (x *Explained) AddUse(sums map[string]capacity.Amounts) {
+	for name, amount := range x.Used {
+		sums[x.Policy] = with(sums[x.Policy], name, capacity.Sum(sums[x.Policy][name], amount))
+	}
+}
+
 // with adds an amount to amounts that may be nil.
 func with(amounts capacity.Amounts, name string, amount int64) capacity.Amounts {
 	if amounts == nil {

@@ -33,14 +33,7 @@ func SamplesOf(s *table.Snapshot) (pools, consumers []Sample) {
 	used, explainer := map[string]capacity.Amounts{}, s.Explainer()
 	for id := range s.Entries.All {
 		for _, o := range offer.Shown(explainer.Of(id)) {
-			for name, amount := range o.Used {
-				sum := used[o.Policy]
-				if sum == nil {
-					sum = capacity.Amounts{}
-					used[o.Policy] = sum
-				}
-				sum[name] = capacity.Sum(sum[name], amount)
-			}
+			o.AddUse(used)
 			for _, name := range []string{capacity.CPU, capacity.Memory} {
 				if granted, uses := o.Granted[name], o.Used[name]; granted > 0 || uses > 0 {
 					subject := Subject{Consumer: id, Class: o.Class, Resource: name}

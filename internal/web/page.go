@@ -155,12 +155,7 @@ func usedIn(snapshot *table.Snapshot) map[string]rest.Amounts {
 	sums, explainer := map[string]capacity.Amounts{}, snapshot.Explainer()
 	for id := range snapshot.Entries.All {
 		for _, o := range offer.Shown(explainer.Of(id)) {
-			if len(o.Used) > 0 && sums[o.Policy] == nil {
-				sums[o.Policy] = capacity.Amounts{}
-			}
-			for resource, amount := range o.Used {
-				sums[o.Policy][resource] = capacity.Sum(sums[o.Policy][resource], amount)
-			}
+			o.AddUse(sums)
 		}
 	}
 	all := make(map[string]rest.Amounts, len(sums))

@@ -357,11 +357,10 @@ func editable(p *unstructured.Unstructured, command string) error {
 
 // endIsOurs returns an error for a policy of which somebody else has set the end of the pause: it would stay.
 func endIsOurs(p *unstructured.Unstructured) error {
-	by := slices.DeleteFunc(owners(p, "f:pausedUntil"), func(manager string) bool { return manager == FieldManager })
-	if len(by) == 0 {
-		return nil
+	if by := others(p, "f:pausedUntil"); by != "" {
+		return fmt.Errorf("spec.pausedUntil is set by %s: remove it there first", by)
 	}
-	return fmt.Errorf("spec.pausedUntil is set by %s: remove it there first", strings.Join(by, " and "))
+	return nil
 }
 
 // edited says what was done to a policy, with the edit.

@@ -89,8 +89,7 @@ func fieldsOf(p *unstructured.Unstructured) (all fields) {
 // otherPause names the field managers other than FieldManager that have paused a policy for a consumer, or have set
 // until when. It is empty for none.
 func otherPause(p *unstructured.Unstructured, consumer string) string {
-	by := owners(p, "f:pausedConsumers", keyOf(consumer))
-	return strings.Join(slices.DeleteFunc(by, func(manager string) bool { return manager == FieldManager }), " and ")
+	return others(p, "f:pausedConsumers", keyOf(consumer))
 }
 
 // keyOf returns the key of an element of pausedConsumers in managed fields.
@@ -100,6 +99,12 @@ func keyOf(consumer string) string {
 		return ""
 	}
 	return "k:" + string(text)
+}
+
+// others names the field managers of a field of spec other than FieldManager, empty for none.
+func others(p *unstructured.Unstructured, path ...string) string {
+	all := slices.DeleteFunc(owners(p, path...), func(manager string) bool { return manager == FieldManager })
+	return strings.Join(all, " and ")
 }
 
 // owners returns the field managers of a field of spec.

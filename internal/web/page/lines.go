@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strings"
@@ -68,19 +69,11 @@ func draw(line []float64, most float64) string {
 			command = "M"
 			continue
 		}
-		level := 0.0
-		if most > 0 {
-			level = y / most
-		}
-		x := 0
-		if len(line) > 1 {
-			x = i * linePoints / (len(line) - 1)
-		}
-		if last := i+1 == len(line) || math.IsNaN(line[i+1]); last && command == "M" {
-			fmt.Fprintf(&b, "M%d %dh0", x, lineHeight-int(math.Round(level*lineHeight))) // A point is a line of no length.
-			continue
-		}
+		x, level := i*linePoints/max(1, len(line)-1), y/cmp.Or(most, 1)
 		fmt.Fprintf(&b, "%s%d %d", command, x, lineHeight-int(math.Round(level*lineHeight)))
+		if alone := i+1 == len(line) || math.IsNaN(line[i+1]); alone && command == "M" {
+			b.WriteString("h0") // A point is a line of no length.
+		}
 		command = "L"
 	}
 	return b.String()
