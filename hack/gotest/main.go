@@ -28,7 +28,7 @@ import (
 
 // lanes is the number of runs of go test at the same time, each of as many packages as there are processors. Tests that
 // run Liqo, start programs and wait for Leases leave the processors to the others. With three lanes on two processors
-// what they wait for came too late; with one package in each of two lanes the processors were idle for half of the time.
+// what they wait for came too late; with one package in each of two lanes the processors were idle half of the time.
 const lanes = 2
 
 var errTestsFailed = errors.New("tests failed")
