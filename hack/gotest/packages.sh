@@ -4,6 +4,7 @@
 # PgBouncer for the books, and curl and ps. On Debian and Ubuntu, root gets the packages that are missing.
 # Everybody else gets the command to type.
 set -euo pipefail
+exec 9<&- # A server that a package starts would hold the lock of hack/hugepages.sh.
 
 # Debian has servers in directories that are not in the PATH of everybody.
 PATH=$PATH:/usr/sbin:/usr/local/sbin
