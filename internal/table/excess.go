@@ -27,9 +27,13 @@ func (s *Snapshot) Excesses() []Excess {
 		return nil
 	}
 	type user struct{ consumer, creator string }
-	at, granted, ofOthers := map[user]int{}, []Excess{}, map[user]bool{}
+	type holder struct {
+		Excess
+		gone, ofOthers bool
+	}
+	holders := map[user]*holder{}
 	for d := range s.Slices.All {
-		after, use := d.After(), s.Input.View.Used.Of(d.Consumer)
+		use := s.Input.View.Used.Of(d.Consumer)
 		if use == nil || d.Creator == nil {
 			continue
 		}
@@ -37,25 +41,28 @@ func (s *Snapshot) Excesses() []Excess {
 		if use.By(of.creator) == nil {
 			continue
 		}
-		if _, known := ofOthers[of]; !known { // What is left of earlier slices follows the slice itself.
-			ofOthers[of] = d.OfOthers
+		h := holders[of]
+		switch {
+		case h == nil: // What is left of earlier slices follows the slice itself.
+			h = &holder{gone: d.Gone, ofOthers: d.OfOthers}
+			holders[of] = h
+		case h.gone: // Deleted slices of one name have no order.
+			h.ofOthers = h.ofOthers || d.OfOthers
 		}
-		if len(after) == 0 || ofOthers[of] {
-			continue
-		}
-		i, known := at[of]
-		if !known {
-			i = len(granted)
-			at[of] = i
-			granted = append(granted, Excess{d.Consumer, d.Policy(), d.Class, d.Name, d.User, capacity.Amounts{}, false})
+		after := d.After()
+		if len(after) > 0 && h.Amounts == nil {
+			h.Excess = Excess{d.Consumer, d.Policy(), d.Class, d.Name, d.User, capacity.Amounts{}, false}
 		}
 		for name, amount := range after {
-			granted[i].Amounts[name] = capacity.Sum(granted[i].Amounts[name], amount)
+			h.Amounts[name] = capacity.Sum(h.Amounts[name], amount)
 		}
 	}
 	var all []Excess
-	for of, i := range at {
-		e := granted[i]
+	for of, h := range holders {
+		if h.ofOthers || h.Amounts == nil {
+			continue
+		}
+		e := h.Excess
 		beyond := Beyond(e.Amounts, s.usedBy(of.consumer, of.creator))
 		for name := range beyond {
 			e.OfGrant = e.OfGrant || e.Amounts[name] > 0 || name == capacity.Pods

@@ -40,7 +40,7 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 		}
 	}
 	part := func(of DecidedSlice, others bool) DecidedSlice {
-		of.Pinned, of.OfOthers = true, others
+		of.Pinned, of.Gone, of.OfOthers = true, true, others
 		return of
 	}
 	others := DecidedSlice{Name: "s", User: "s@rome", Creator: slice("rome", "s", "", nil).Creator, OfOthers: true, Slice: grant.Slice{Consumer: "rome"}}
@@ -86,6 +86,10 @@ func TestExcessesAreWhatPodsRequestBeyondTheGrantsOfTheirUser(t *testing.T) {
 		"gone": {
 			decided{part(slice("rome", "s", "gold", four), false)}, []capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 8000})},
 			[]Excess{{"rome", "", "gold", "s", "s@rome", capacity.Amounts{"cpu": 4000}, true}},
+		},
+		"gone, and one of another controller too": {
+			decided{part(slice("rome", "s", "gold", four), false), part(slice("rome", "s", "silver", four), true)},
+			[]capacity.Pod{pod("rome", "s", capacity.Amounts{"cpu": 9000})}, nil,
 		},
 		"after one of another controller": {
 			decided{slice("rome", "s", "silver", four), part(slice("rome", "s", "gold", four), true)},

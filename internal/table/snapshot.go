@@ -164,6 +164,8 @@ type DecidedSlice struct {
 	// Slice holds the request, and the amounts that counted as granted before the decision. It is
 	// Pinned if they cannot be taken back now.
 	grant.Slice
+	// Gone is set for what a deleted slice has left.
+	Gone bool
 	// OfOthers is set if another controller has accepted the slice, or had before it was deleted. Its Quota is
 	// that of their answer, not of the part of an earlier grant that counts here.
 	OfOthers bool
