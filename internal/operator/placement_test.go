@@ -106,8 +106,9 @@ func TestASliceIsListedBeforeItsFirstAnswerAndWhileItHoldsAnything(t *testing.T)
 	kubetest.Edit(t, list, func(o client.Object) { o.(*v1alpha1.AdmissionParams).Data = nil }, kubetest.WriteSpec)
 	awaitPlacements(t, list, placed)
 
-	// The next leader finds it.
+	// The next leader finds it, and undoes what was written meanwhile.
 	o.stop()
+	kubetest.Edit(t, list, func(o client.Object) { o.(*v1alpha1.AdmissionParams).Data["other"] = "pool=silver" }, kubetest.WriteSpec)
 	startOperator(t, listing)
 	awaitPlacements(t, list, placed)
 	kubetest.Create(t, classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Offer.Max = kubetest.Quantities("cpu", "1") }))

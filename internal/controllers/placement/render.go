@@ -94,7 +94,7 @@ func requirements(decided iter.Seq[table.DecidedSlice], policies []table.Policy,
 	for s := range decided {
 		byPolicy := s.Answer != nil && s.Answer.Policy != nil
 		switch {
-		case s.User == "", !s.Slice.Pinned && !s.Accepted(), answered[s.User] && !byPolicy:
+		case s.User == "", !s.Slice.Pinned && !s.Accepted() && !standsAccepted(&s), answered[s.User] && !byPolicy:
 			continue
 		case byPolicy:
 			answered[s.User] = true
@@ -114,6 +114,16 @@ func requirements(decided iter.Seq[table.DecidedSlice], policies []table.Policy,
 		}
 	}
 	return all
+}
+
+// standsAccepted reports whether our answer, or one that the consumer has forged, accepts a slice in which nothing is
+// held any more. So it is after a restart if everything was taken back and no policy serves the class.
+func standsAccepted(s *table.DecidedSlice) bool {
+	if s.OfOthers || s.Stands == nil {
+		return false
+	}
+	accepted, _ := s.Stands()
+	return accepted
 }
 
 // labelsOf returns the labels that a policy requires, as they stand in the list, empty for none.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -39,6 +40,14 @@ func grantedBy(user, policy string) table.DecidedSlice {
 	}
 }
 
+// standing is a slice that nothing is decided on, and in which an answer stands.
+func standing(user string, accepted, ofOthers bool) table.DecidedSlice {
+	return table.DecidedSlice{
+		User: user, Slice: grant.Slice{Consumer: "rome"}, OfOthers: ofOthers,
+		Stands: func() (bool, time.Time) { return accepted, time.Time{} },
+	}
+}
+
 func of(consumer string, s table.DecidedSlice) table.DecidedSlice {
 	s.Slice.Consumer = consumer
 	return s
@@ -56,20 +65,24 @@ func TestWhatASliceHoldsDecidesWhatItsPodsNeed(t *testing.T) {
 		policies []table.Policy
 		want     map[string]string
 	}{
-		"its policy enforces":                         {[]table.DecidedSlice{accepted("mine-1", gold)}, policies(gold), mine},
-		"its policy does not":                         {[]table.DecidedSlice{accepted("mine-1", silver)}, policies(gold, silver), nil},
-		"it is denied, and has nothing":               {[]table.DecidedSlice{denied}, policies(gold), nil},
-		"it waits for a gate":                         {[]table.DecidedSlice{waiting}, policies(gold), nil},
-		"it has no owner":                             {[]table.DecidedSlice{accepted("", gold)}, policies(gold), nil},
-		"its policy is gone":                          {[]table.DecidedSlice{accepted("mine-1", nil)}, nil, as},
-		"its policy is invalid":                       {[]table.DecidedSlice{grantedBy("mine-1", "gold")}, []table.Policy{{Name: "gold"}}, as},
-		"its policy does not decide, but enforces":    {[]table.DecidedSlice{grantedBy("mine-1", "gold")}, policies(gold), mine},
-		"its policy does not decide, nor enforce":     {[]table.DecidedSlice{grantedBy("mine-1", "silver")}, policies(silver), nil},
-		"it is gone, and its pods run":                {[]table.DecidedSlice{grantedBy("gone-1", "")}, nil, map[string]string{"gone-1": "pool=gold"}},
-		"it has moved to a policy that does not":      {[]table.DecidedSlice{accepted("mine-1", silver), grantedBy("mine-1", "gold")}, policies(gold, silver), nil},
-		"it has moved to a policy that enforces":      {[]table.DecidedSlice{accepted("mine-1", gold), grantedBy("mine-1", "silver")}, policies(gold, silver), mine},
-		"it is denied, and pods of an older one run":  {[]table.DecidedSlice{denied, grantedBy("mine-1", "gold")}, policies(gold), mine},
-		"two of one user: one that enforces suffices": {[]table.DecidedSlice{accepted("mine-1", silver), accepted("mine-1", gold)}, policies(gold, silver), mine},
+		"its policy enforces":                            {[]table.DecidedSlice{accepted("mine-1", gold)}, policies(gold), mine},
+		"its policy does not":                            {[]table.DecidedSlice{accepted("mine-1", silver)}, policies(gold, silver), nil},
+		"it is denied, and has nothing":                  {[]table.DecidedSlice{denied}, policies(gold), nil},
+		"it waits for a gate":                            {[]table.DecidedSlice{waiting}, policies(gold), nil},
+		"it has no owner":                                {[]table.DecidedSlice{accepted("", gold)}, policies(gold), nil},
+		"its policy is gone":                             {[]table.DecidedSlice{accepted("mine-1", nil)}, nil, as},
+		"its policy is invalid":                          {[]table.DecidedSlice{grantedBy("mine-1", "gold")}, []table.Policy{{Name: "gold"}}, as},
+		"its policy does not decide, but enforces":       {[]table.DecidedSlice{grantedBy("mine-1", "gold")}, policies(gold), mine},
+		"its policy does not decide, nor enforce":        {[]table.DecidedSlice{grantedBy("mine-1", "silver")}, policies(silver), nil},
+		"it is gone, and its pods run":                   {[]table.DecidedSlice{grantedBy("gone-1", "")}, nil, map[string]string{"gone-1": "pool=gold"}},
+		"only our answer is left":                        {[]table.DecidedSlice{standing("mine-1", true, false)}, nil, as},
+		"only our answer is left, which denies":          {[]table.DecidedSlice{standing("mine-1", false, false)}, nil, nil},
+		"another controller has accepted it":             {[]table.DecidedSlice{standing("mine-1", true, true)}, nil, nil},
+		"an answer is forged, of which nothing is known": {[]table.DecidedSlice{standing("forged-1", true, false)}, nil, nil},
+		"it has moved to a policy that does not":         {[]table.DecidedSlice{accepted("mine-1", silver), grantedBy("mine-1", "gold")}, policies(gold, silver), nil},
+		"it has moved to a policy that enforces":         {[]table.DecidedSlice{accepted("mine-1", gold), grantedBy("mine-1", "silver")}, policies(gold, silver), mine},
+		"it is denied, and pods of an older one run":     {[]table.DecidedSlice{denied, grantedBy("mine-1", "gold")}, policies(gold), mine},
+		"two of one user: one that enforces suffices":    {[]table.DecidedSlice{accepted("mine-1", silver), accepted("mine-1", gold)}, policies(gold, silver), mine},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := render(slices.Values(tc.slices), tc.policies, present)
@@ -93,10 +106,11 @@ func TestWithoutAListItIsUnknownWhatPodsNeedThatNoPolicyDecidesOn(t *testing.T) 
 	invalid := append(policies(gold), table.Policy{Name: "broken"})
 	got := render(slices.Values([]table.DecidedSlice{
 		accepted("withdrawn-1", nil), grantedBy("gone-1", ""), grantedBy("invalid-1", "broken"),
+		standing("left-1", true, false), standing("others-1", true, true),
 		accepted("gold-1", gold), grantedBy("held-1", "gold"), accepted("silver-1", silver),
 	}), invalid, nil)
 	want := map[string]string{
-		"withdrawn-1": "?", "gone-1": "?", "invalid-1": "?", "gold-1": "pool=gold,zone=a", "held-1": "pool=gold,zone=a",
+		"withdrawn-1": "?", "gone-1": "?", "invalid-1": "?", "left-1": "?", "gold-1": "pool=gold,zone=a", "held-1": "pool=gold,zone=a",
 	}
 	if diff := cmp.Diff(rendered{entries: want}, got, cmp.AllowUnexported(rendered{}), cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)

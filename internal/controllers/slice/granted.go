@@ -54,7 +54,7 @@ func (a *decisions) All(yield func(table.DecidedSlice) bool) {
 		s := table.DecidedSlice{
 			Namespace: c.namespace, Name: c.name, UID: string(c.uid), User: liqo.SliceUser(c.name, pinned.Consumer),
 			Creator: func() string { return liqo.SliceCreator(c.name, pinned.Consumer) }, Slice: *pinned,
-			OfOthers: a.OfOthers(i), Because: func() string { return "it cannot be taken back yet" },
+			Gone: c.Gone(), OfOthers: a.OfOthers(i), Because: func() string { return "it cannot be taken back yet" },
 		}
 		if !yield(s) {
 			return

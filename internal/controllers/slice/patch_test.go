@@ -153,7 +153,7 @@ func TestAnAnswerThatDoesNotFitIsWrittenWithoutItsMessage(t *testing.T) {
 	granted := sliceAnswer{verdict: accepted, reason: "Granted", message: strings.Repeat("m", 300), resources: capacity.Amounts{"cpu": 4000}}
 	test.Must(t, write(granted, sliceAnswer.patch))
 	// The consumer pads its part of the object up to the limit of the API server.
-	for step := 1 << 20; step > 0; step /= 2 {
+	for step := 1 << 20; step > 128; step /= 2 {
 		for {
 			padded := u.DeepCopy()
 			kubetest.SetField(padded, kube.Text(u, "spec", "class")+strings.Repeat("x", step), "spec", "class")
