@@ -129,9 +129,9 @@ func connectorOf(
 // parameter, which the server repeats in its error.
 var hostOfPostgreSQL = regexp.MustCompile(`^postgres(ql)?://|(^|\s)host(addr)?\s*=`)
 
-// passwordIsCut matches an address with an @ or a / in its password. The driver would take the rest of the
-// password for the host or for the database, which errors name.
-var passwordIsCut = regexp.MustCompile(`^postgres(ql)?://[^@/]*[@/][^?@]*@`)
+// passwordIsCut matches an address with a second @, or with an @ only after a /, which may be in a password: then the
+// driver would take the rest of it for the host, the database or a parameter, which errors name.
+var passwordIsCut = regexp.MustCompile(`^postgres(ql)?://[^@/]*(@[^?@]*@|/.*@)`)
 
 func postgreSQLConnector(o *Options, dsn string, encrypt *tls.Config) (driver.Connector, string, error) {
 	c, err := pgx.ParseConfig(dsn)

@@ -33,6 +33,9 @@ func TestAMistakeInTheDataSourceNameIsNamedWithoutRepeatingIt(t *testing.T) {
 		{config.PostgreSQL, "postgres://proffer:pass@s3cr3t@db:5432/books", "has no data source name of PostgreSQL"},
 		{config.PostgreSQL, "postgres://proffer:12/s3cr3t@db:5432/books?sslmode=disable", "has no data source name of PostgreSQL"},
 		{config.PostgreSQL, "postgresql://proffer:@/s3cr3t@db", "has no data source name of PostgreSQL"},
+		{config.PostgreSQL, "postgres://proffer:12/a?s3cr3t@db:5432/books", "has no data source name of PostgreSQL"},
+		{config.PostgreSQL, "postgres://proffer:12/a?s3cr3t=1&b@db:5432/books", "has no data source name of PostgreSQL"},
+		{config.PostgreSQL, "postgres://db/books?user=proffer@s3cr3t", "has no data source name of PostgreSQL"},
 		{config.PostgreSQL, "host=db user=proffer password=my s3cr3t sslmode=disable", "has no data source name of PostgreSQL"},
 		{config.MySQL, "proffer:" + secret + "@db/books?", "has no data source name of MySQL: write USER:PASSWORD@tcp(HOST:3306)/DATABASE"},
 		{config.MySQL, secret, "has no data source name of MySQL"},
@@ -51,7 +54,7 @@ func TestAMistakeInTheDataSourceNameIsNamedWithoutRepeatingIt(t *testing.T) {
 		}
 	}
 	for _, dsn := range []string{
-		"postgres://a%40b:p%40%2F@db/books%40b", "postgres://a:p?@db", "postgres://db/books?user=a@b&password=p@/", "postgres://db,db:1/books?search_path=a",
+		"postgres://a%40b:p%40%2F@db/books%40b", "postgres://a:p?@db", "postgres://a:p?b#c@db/books?application_name=a@b", "postgres://db/books?user=a%40b&password=p%40/", "postgres://db,db:1/books?search_path=a",
 	} {
 		if _, err := connect(&Options{Engine: config.PostgreSQL, DSNFile: write(t, dsn)}, nil, passTimeout); err != nil {
 			t.Errorf("%s: %v", dsn, err)
