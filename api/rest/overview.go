@@ -39,6 +39,9 @@ type Overview struct {
 	Findings []Finding `json:"findings"`
 	// Unknown says what the replica that answers does not know, absent for nothing.
 	Unknown []string `json:"unknown,omitempty"`
+	// BooksComplete is the time at which the accounting database last had everything, absent if the operator keeps
+	// no books, or the replica that answers does not lead.
+	BooksComplete *time.Time `json:"booksComplete,omitempty"`
 }
 
 // Finding is something that needs somebody.

@@ -37,12 +37,12 @@ const (
 	capped  = "capped"
 	// grants: pods request more than their ResourceSlice was granted.
 	grants = "grants"
-	// books: the accounting database lacks the latest changes.
-	books = "books"
+	// Books: the accounting database lacks the latest changes.
+	Books = "books"
 )
 
 // Kinds lists all kinds, in the order of the findings of one status.
-var Kinds = []string{leader, news, policies, unwritable, pools, denied, waiting, capped, grants, books}
+var Kinds = []string{leader, news, policies, unwritable, pools, denied, waiting, capped, grants, Books}
 
 // statuses are in the order of the findings.
 var statuses = []string{rest.StatusWrong, rest.StatusWarning}
@@ -79,6 +79,9 @@ func (e *Evaluation) With(p Process) rest.Overview {
 	o := rest.Overview{
 		Evaluated: e.of, Now: p.Now, Status: rest.StatusOK, Wrong: all.wrong, Warnings: all.warnings,
 		Findings: all.findings, Unknown: p.unknown(),
+	}
+	if !p.BooksComplete.IsZero() {
+		o.BooksComplete = &p.BooksComplete
 	}
 	if len(o.Findings) > 0 {
 		o.Status = o.Findings[0].Status

@@ -113,7 +113,7 @@ func TestTheWorstComesFirstWithItsPageAndCommand(t *testing.T) {
 		poolOf("none", "Exhausted", "4", "2"),
 	}).With(process)
 	want := rest.Overview{
-		Evaluated: rest.Evaluated{Revision: 7, Time: noon}, Now: process.Now, Status: "wrong", Wrong: 3, Warnings: 9,
+		Evaluated: rest.Evaluated{Revision: 7, Time: noon}, Now: process.Now, Status: "wrong", Wrong: 3, Warnings: 9, BooksComplete: &noon,
 		Findings: []rest.Finding{
 			{Kind: "leader", Status: "wrong", Since: ago(0), Do: "kubectl proffer check",
 				Message: "No replica leads, as far as this one sees: statuses, answers and Grants are not written."},

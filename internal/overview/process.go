@@ -60,7 +60,7 @@ func (l *list) addProcess(p Process) {
 			fmt.Sprintf("The watch of %s is silent: what this replica offers may be outdated.", p.Watched))
 	}
 	if p.passed(p.BooksComplete, booksBehindAfter) {
-		one(books, rest.StatusWarning, p.BooksComplete,
+		one(Books, rest.StatusWarning, p.BooksComplete,
 			"kubectl -n "+cmp.Or(p.Namespace, defaultNamespace)+" logs -l app.kubernetes.io/name=proffer --tail=-1",
 			"The books are behind: the accounting database lacks what has happened since.")
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -14,8 +15,13 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// smallest is an amount of memory that no pod runs with: whoever writes less has forgotten the unit.
-const smallest = 1 << 20
+const (
+	// smallest is an amount of memory, in bytes, that no pod runs with: whoever writes less has forgotten the unit.
+	smallest = 1 << 20
+	// smallestCPU is an amount of cpu, in thousandths, that is too small to offer: whoever writes less has probably
+	// meant cores, and added an m.
+	smallestCPU = 10
+)
 
 // withSlips adds to the condition Ready what is valid in a spec and certainly not meant.
 func withSlips(ready metav1.Condition, p table.Policy) metav1.Condition {
@@ -43,8 +49,10 @@ func (s *slips) add(text func() string) {
 func slipsIn(s *v1alpha1.ResourcePolicySpec) (found slips) {
 	offer := field.NewPath("spec", "offer")
 	found.tooSmall(s.Offer.Fixed, offer.Child("fixed"))
+	found.noPods(s.Offer.Fixed, offer.Child("fixed"))
 	found.tooSmall(s.Offer.Reserve, offer.Child("reserve"))
 	found.tooSmall(s.Offer.Max, offer.Child("max"))
+	found.noPods(s.Offer.Max, offer.Child("max"))
 	if s.Slices != nil {
 		found.tooSmall(s.Slices.Defaults, field.NewPath("spec", "slices", "defaults"))
 	}
@@ -65,7 +73,9 @@ func slipsIn(s *v1alpha1.ResourcePolicySpec) (found slips) {
 	for i := range s.Overrides {
 		o, at := &s.Overrides[i], field.NewPath("spec", "overrides").Index(i)
 		found.tooSmall(o.Offer.Fixed, at.Child("offer", "fixed"))
+		found.noPods(o.Offer.Fixed, at.Child("offer", "fixed"))
 		found.tooSmall(o.Offer.Max, at.Child("offer", "max"))
+		found.noPods(o.Offer.Max, at.Child("offer", "max"))
 		for _, id := range o.Consumers.ClusterIDs {
 			unselected(at, id)
 		}
@@ -73,12 +83,31 @@ func slipsIn(s *v1alpha1.ResourcePolicySpec) (found slips) {
 	return found
 }
 
-// tooSmall adds the amounts of bytes that lack their unit.
+// tooSmall adds the amounts of bytes that lack their unit, and amounts of cpu that nobody offers.
 func (s *slips) tooSmall(q v1alpha1.Quantities, at *field.Path) {
 	for _, name := range slices.Sorted(maps.Keys(q)) {
 		amount := q[name]
-		if capacity.InBytes(string(name)) && amount.Sign() > 0 && amount.CmpInt64(smallest) < 0 {
+		switch {
+		case amount.Sign() <= 0:
+		case capacity.InBytes(string(name)) && amount.CmpInt64(smallest) < 0:
 			s.add(func() string { return fmt.Sprintf("%s is %s bytes", at.Key(string(name)), amount.Text()) })
+		case name == corev1.ResourceCPU && amount.MilliValue() < smallestCPU:
+			s.add(func() string {
+				return fmt.Sprintf("%s is %s, less than a hundredth of a CPU", at.Key(string(name)), amount.Text())
+			})
+		}
+	}
+}
+
+// noPods adds an amount of no pods beside other amounts that are more than 0.
+func (s *slips) noPods(q v1alpha1.Quantities, at *field.Path) {
+	if pods, named := q[corev1.ResourcePods]; !named || pods.Sign() > 0 {
+		return
+	}
+	for _, amount := range q {
+		if amount.Sign() > 0 {
+			s.add(func() string { return fmt.Sprintf("%s is 0, so that no pod can use the rest", at.Key("pods")) })
+			return
 		}
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	restapi "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
@@ -47,8 +48,9 @@ type cluster struct {
 	// core builds the URLs of the core group.
 	core      rest.Interface
 	discovery discovery.DiscoveryInterface
-	// version asks the operator for its version, through the API server.
-	version func(ctx context.Context) (string, error)
+	// version asks the operator for its version, through the API server, and overview for what needs somebody.
+	version  func(ctx context.Context) (string, error)
+	overview func(ctx context.Context) (*restapi.Overview, error)
 	// senders are the users of consumers that were tried.
 	senders map[identity]sender
 }
@@ -127,16 +129,23 @@ func (c *cluster) check(
 	if deployment.err == nil {
 		findings = append(findings, findPlacement(f, policies)...)
 		pods := c.pods(ctx, deployment.value)
+		version, err := c.version(ctx)
 		findings = append(findings,
 			findLeader(f, get(ctx, c, &coordinationv1.Lease{}, f.leaseNamespace, operator.LeaderElectionID), now),
 			findNews(namespace, f, pods, c.probe(ctx, namespace, pods.value, portOf(f.probes))),
-			findProxy(c.version(ctx)))
+			findProxy(version, err))
+		if err == nil {
+			findings = append(findings, findBooks(c.books(ctx))...)
+		}
 	}
 	ofService, at := findAddress(namespace, deployment, f, service)
 	findings = append(findings, findLiqo(apis), ofService, findLiqoAddress(liqoNamespace, apis, liqo, service, at, f.tls))
 	findings = append(findings, findLiqoSettings(apis, liqo, len(classesOf(policies.value)))...)
 	findings = append(findings, c.guards(ctx, f, guardsFor(apis, guards), classesOf(policies.value))...)
 	findings = append(findings, findPolicies(policies)...)
+	if amounts := fixedAmounts(policies.value); len(amounts) > 0 {
+		findings = append(findings, findSizes(amounts, c.allocatable(ctx))...)
+	}
 	findings = append(findings, findClasses(apis, policies)...)
 	findings = append(findings, findGrants(
 		namespace, classesOf(policies.value), c.grants(ctx, namespace), c.consumerPods(ctx))...)

@@ -24,10 +24,10 @@ const (
 const long = `Check an installation of Proffer, and say what to do about each thing that is not right.
 
 It checks the CRDs, the rights of the operator, its replicas, its leader and the age of its news,
-whether the control plane reaches the operator, the versions of Liqo, the address and the settings
-of Liqo v0.x, the admission policies, the ResourcePolicies, and whether pods request more than was
-granted. It reads with your own rights and writes nothing. A check that you have no right for is
-skipped, and its finding names the right.
+whether the control plane reaches the operator, the books, the versions of Liqo, the address and the
+settings of Liqo v0.x, the admission policies, the ResourcePolicies, and whether pods request more
+than was granted. It reads with your own rights and writes nothing. A check that you have no right
+for is skipped, and its finding names the right.
 
 It also sends each admission policy what the policy has to refuse, as a dry run. Where a policy is
 for consumers, the request is from the user of a consumer, so you need the right to impersonate it.
@@ -109,6 +109,6 @@ func examine(
 	if err != nil {
 		return Report{}, err
 	}
-	c.version = operator.Version
+	c.version, c.overview = operator.Version, operator.Overview
 	return c.report(ctx, flags.Namespace, liqoNamespace, time.Now())
 }

@@ -1,0 +1,55 @@
+package check
+
+import (
+	"context"
+	"time"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/overview"
+)
+
+const checkBooks Check = "books"
+
+// booksAttempts is how often the operator is asked until the replica answers that leads, and keeps the books. The
+// Service chooses one for each request: of two, the one that does not lead answers all eight once in 256 times.
+const booksAttempts = 8
+
+// books asks for the overview of the replica that leads, or of another one if that does not answer.
+func (c *cluster) books(ctx context.Context) known[*rest.Overview] {
+	var last known[*rest.Overview]
+	for range booksAttempts {
+		all, err := c.overview(ctx)
+		switch {
+		case err != nil && last.value == nil:
+			return knownOf(all, err)
+		case err != nil:
+			return last
+		case len(all.Unknown) == 0:
+			return knownOf(all, nil)
+		}
+		last = knownOf(all, nil)
+	}
+	return last
+}
+
+// findBooks reports whether the accounting database has everything. It has no finding if the operator keeps no books.
+func findBooks(overviews known[*rest.Overview]) []Finding {
+	if overviews.err != nil {
+		return []Finding{overviews.skip(checkBooks, "ask the operator for what needs somebody")}
+	}
+	all := overviews.value
+	if len(all.Unknown) > 0 {
+		return []Finding{checkBooks.skipped("Only the replica that leads knows the state of the books, and others answered.").
+			do("Try again, or look at the metric proffer_metasync_lag_seconds.")}
+	}
+	for _, f := range all.Findings {
+		if f.Kind == overview.Books {
+			return []Finding{checkBooks.warning("%s", f.Message).do(f.Do)}
+		}
+	}
+	if all.BooksComplete == nil {
+		return nil
+	}
+	return []Finding{checkBooks.ok("The accounting database was complete %v ago.",
+		all.Now.Sub(*all.BooksComplete).Round(time.Second))}
+}
