@@ -1,5 +1,7 @@
 package capacity
 
+import "slices"
+
 // Largest returns, for each selection, what is free on one of its nodes: on the one with the most free
 // cpu, of several the one with the most free memory, then the first by name. Free is what is
 // allocatable, less the requests of all pods, consumers' pods included, at least 0. It is nil for a
@@ -32,6 +34,36 @@ func (l *Ledger) Largest(selections []Selection) []Amounts {
 		}
 	}
 	return out
+}
+
+// Room holds the amounts of one node.
+type Room struct {
+	Node string
+	// Free is what is allocatable, less the requests of all pods, consumers' pods included, at least 0.
+	Allocatable, Free Amounts
+}
+
+// Rooms returns what is free on the usable nodes of a selection, in the order of Largest: the first ones, and the
+// number of all. Events wait until it returns.
+func (l *Ledger) Rooms(s Selection, most int) (first []Room, nodes int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var rooms []*nodeRoom
+	for _, a := range l.nodes {
+		if l.counts(a) && s.Matches(a.node) {
+			rooms = append(rooms, l.roomOn(a))
+		}
+	}
+	slices.SortFunc(rooms, func(a, b *nodeRoom) int {
+		if a.exceeds(b) {
+			return -1
+		}
+		return 1 // No two nodes have the same name.
+	})
+	for _, room := range rooms[:min(len(rooms), most)] {
+		first = append(first, Room{room.of.name, room.allocatable(l), room.amounts(l)})
+	}
+	return first, len(rooms)
 }
 
 // nodeRoom holds the free amounts of one node, in the order of its allocatable amounts.
@@ -72,9 +104,18 @@ func (r *nodeRoom) exceeds(o *nodeRoom) bool {
 }
 
 func (r *nodeRoom) amounts(l *Ledger) Amounts {
-	out := make(Amounts, len(r.free))
-	for i, listed := range r.of.allocatable {
-		out[l.names.infos[listed.number].name] = r.free[i]
+	return l.named(r.of.allocatable, func(i int) int64 { return r.free[i] })
+}
+
+func (r *nodeRoom) allocatable(l *Ledger) Amounts {
+	return l.named(r.of.allocatable, func(i int) int64 { return r.of.allocatable[i].amount })
+}
+
+// named returns the amount of each resource of a list by its name.
+func (l *Ledger) named(list []numberedAmount, amountOf func(i int) int64) Amounts {
+	out := make(Amounts, len(list))
+	for i, listed := range list {
+		out[l.names.infos[listed.number].name] = amountOf(i)
 	}
 	return out
 }

@@ -30,3 +30,30 @@ func TestTheLargestPodIsWhatOneUsableNodeHasFree(t *testing.T) {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 }
+
+func TestRoomsAreTheUsableNodesThatWithTheMostFreeFirst(t *testing.T) {
+	l := NewLedger()
+	of := func(cpu, memory int64) func(*Node) { return allocatable(Amounts{CPU: cpu, Memory: memory, Pods: 10}) }
+	in := func(zone string) func(*Node) { return labelled(map[string]string{"zone": zone}) }
+	for name, with := range map[string]func(*Node){"c": of(6000, 64), "a": of(6000, 64), "b": of(6000, 128), "d": of(7000, 64)} {
+		l.SetNode(node(name, with, in("a")))
+	}
+	l.SetNode(node("huge", of(9000, 999), in("a"), unusable))
+	l.SetNode(node("other", of(9000, 999), in("b")))
+	l.SetPod(pod("p", "d", "", 1500))
+	l.SetPod(pod("q", "d", "rome", 9000))
+	all := []Room{
+		{"b", Amounts{CPU: 6000, Memory: 128, Pods: 10}, Amounts{CPU: 6000, Memory: 128, Pods: 10}},
+		{"a", Amounts{CPU: 6000, Memory: 64, Pods: 10}, Amounts{CPU: 6000, Memory: 64, Pods: 10}},
+		{"c", Amounts{CPU: 6000, Memory: 64, Pods: 10}, Amounts{CPU: 6000, Memory: 64, Pods: 10}},
+		{"d", Amounts{CPU: 7000, Memory: 64, Pods: 10}, Amounts{CPU: 0, Memory: 64, Pods: 8}},
+	}
+	for most, want := range map[int][]Room{0: nil, 2: all[:2], 9: all} {
+		if got, nodes := l.Rooms(Selection{Selector: having("zone", "a")}, most); cmp.Diff(want, got) != "" || nodes != len(all) {
+			t.Errorf("%d of %d (-want +got)\n%s", most, nodes, cmp.Diff(want, got))
+		}
+	}
+	if got, nodes := l.Rooms(Selection{Selector: nothing}, 9); got != nil || nodes != 0 {
+		t.Errorf("%v of %d nodes", got, nodes)
+	}
+}

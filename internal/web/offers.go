@@ -30,7 +30,7 @@ func (s *Server) offers(w http.ResponseWriter, r *http.Request, snapshot *table.
 			Anyone: offersOf(explainer.Default()), Policies: s.policiesOf(snapshot),
 		}
 		for id := range snapshot.Entries.All {
-			all.Consumers = append(all.Consumers, consumerOf(snapshot, explainer, id))
+			all.Consumers = append(all.Consumers, consumerOf(snapshot, explainer, id, offersOf))
 		}
 		return all
 	})
@@ -39,7 +39,7 @@ func (s *Server) offers(w http.ResponseWriter, r *http.Request, snapshot *table.
 func (s *Server) consumer(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
 	s.read(w, r, func() any {
 		id, explainer := r.PathValue("clusterID"), snapshot.Explainer()
-		c := consumerOf(snapshot, explainer, id)
+		c := consumerOf(snapshot, explainer, id, offersOf)
 		c.Details = s.detailsOf(snapshot, explainer, id)
 		return c
 	})
@@ -53,8 +53,10 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, value func() any) 
 	})
 }
 
-func consumerOf(s *table.Snapshot, explainer offer.Explainer, id string) rest.Consumer {
-	c := rest.Consumer{ClusterID: id, Known: s.Entries.Of(id) != nil, Offers: offersOf(explainer.Of(id))}
+func consumerOf(
+	s *table.Snapshot, explainer offer.Explainer, id string, write func([]offer.Explained) []rest.Offer,
+) rest.Consumer {
+	c := rest.Consumer{ClusterID: id, Known: s.Entries.Of(id) != nil, Offers: write(explainer.Of(id))}
 	switch {
 	case len(c.Offers) > 0:
 	case len(s.Reports) == 0:
@@ -65,14 +67,25 @@ func consumerOf(s *table.Snapshot, explainer offer.Explainer, id string) rest.Co
 	return c
 }
 
+// offersOf returns offers with their explanations.
 func offersOf(explained []offer.Explained) []rest.Offer {
+	explained = offer.Shown(explained)
+	all := amountsOf(explained)
+	for i := range explained {
+		all[i].Because = explained[i].Because()
+	}
+	return all
+}
+
+// amountsOf returns offers without explanations.
+func amountsOf(explained []offer.Explained) []rest.Offer {
 	explained = offer.Shown(explained)
 	all := make([]rest.Offer, 0, len(explained))
 	for i := range explained {
 		o := &explained[i]
 		x := rest.Offer{
 			Class: o.Class, Policy: o.Policy, Resources: world.Amounts(o.Record().Amounts),
-			Granted: world.Amounts(o.Granted), Used: world.Amounts(o.Used), Because: o.Because(),
+			Granted: world.Amounts(o.Granted), Used: world.Amounts(o.Used),
 		}
 		if o.Override >= 0 {
 			x.Override = &o.Override

@@ -99,17 +99,39 @@ func (v *pageView) Overview() rest.Overview { return v.server.overviewOf(v.snaps
 // Policies implements page.View.
 func (v *pageView) Policies() []rest.Policy { return v.server.policiesOf(v.snapshot) }
 
+// policy returns a policy of the snapshot, nil if there is none of this name.
+func (v *pageView) policy(name string) *table.Policy {
+	i := slices.IndexFunc(v.snapshot.Policies, func(p table.Policy) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &v.snapshot.Policies[i]
+}
+
 // Manifest implements page.View.
 func (v *pageView) Manifest(policy string) (string, bool) {
-	i := slices.IndexFunc(v.snapshot.Policies, func(p table.Policy) bool { return p.Name == policy })
-	if i < 0 || v.snapshot.Policies[i].Object == nil {
+	p := v.policy(policy)
+	if p == nil || p.Object == nil {
 		return "", false
 	}
 	text, err := yaml.Marshal(map[string]any{
 		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "ResourcePolicy", "metadata": map[string]string{"name": policy},
-		"spec": &v.snapshot.Policies[i].Object.Spec,
+		"spec": &p.Object.Spec,
 	})
 	return string(text), err == nil
+}
+
+// Nodes implements page.View.
+func (v *pageView) Nodes(policy string, most int) (first []page.Node, nodes int) {
+	p := v.policy(policy)
+	if p == nil || p.Parsed == nil || p.Parsed.Nodes == nil {
+		return nil, 0
+	}
+	rooms, nodes := v.server.ledger.Rooms(p.Parsed.Nodes.Selection, most)
+	for _, r := range rooms {
+		first = append(first, page.Node{Name: r.Node, Allocatable: world.Amounts(r.Allocatable), Free: world.Amounts(r.Free)})
+	}
+	return first, nodes
 }
 
 // Used implements page.View.
@@ -123,23 +145,20 @@ func (v *pageView) Lines(of trends.Subject, points int) (trends.Lines, bool) {
 // Anyone implements page.View.
 func (v *pageView) Anyone() []rest.Offer { return offersOf(v.explainer.Default()) }
 
-// IDs implements page.View.
-func (v *pageView) IDs() iter.Seq[string] {
-	return func(yield func(string) bool) {
+// Consumers implements page.View.
+func (v *pageView) Consumers() iter.Seq[rest.Consumer] {
+	return func(yield func(rest.Consumer) bool) {
 		for id := range v.snapshot.Entries.All {
-			if !yield(id) {
+			if !yield(consumerOf(v.snapshot, v.explainer, id, amountsOf)) {
 				return
 			}
 		}
 	}
 }
 
-// Consumer implements page.View.
-func (v *pageView) Consumer(id string) rest.Consumer { return consumerOf(v.snapshot, v.explainer, id) }
-
 // Details implements page.View.
 func (v *pageView) Details(id string) rest.Consumer {
-	c := v.Consumer(id)
+	c := consumerOf(v.snapshot, v.explainer, id, offersOf)
 	c.Details = v.server.detailsOf(v.snapshot, v.explainer, id)
 	return c
 }

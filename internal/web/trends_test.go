@@ -38,15 +38,19 @@ func TestTrendsAreOnThePagesAndInTheOverview(t *testing.T) {
 	}
 }
 
-// The page of a policy has what the form takes, and an edit of it is rehearsed.
+// The page of a policy has what the form takes, and an edit of it is rehearsed. It shows the nodes of its pool.
 func TestAPolicyIsRehearsedFromItsPage(t *testing.T) {
 	s := newSite(t)
 	s.ledger.SetNode(node("n1", 8000))
+	s.ledger.SetPod(podOf("rome", "p1", "n1", 1500))
 	s.publish([]*v1alpha1.ResourcePolicy{kubetest.Policy("all", inClass("gold"), func(spec *v1alpha1.ResourcePolicySpec) { spec.Slices = &v1alpha1.Slices{FilterMessage: "<&>"} })})
 	_, text := s.do("GET", "/ui/policies/all", "")
 	area := regexp.MustCompile(`(?s)<textarea[^>]*>\n(.*)</textarea>`).FindStringSubmatch(text)
 	if area == nil || !strings.Contains(area[1], "filterMessage: &lt;&amp;&gt;") || strings.Contains(area[1], "status:") {
 		t.Fatalf("the page has no manifest:\n%s", text)
+	}
+	if !strings.Contains(text, `<th scope="row">n1</th><td>cpu 6.5 of 8`) {
+		t.Errorf("the page has not what is free on the node:\n%s", text)
 	}
 	rehearse := func(manifest string) string {
 		t.Helper()

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"flag"
@@ -15,7 +16,7 @@ import (
 
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
@@ -67,7 +68,7 @@ func TestThePages(t *testing.T) {
 		{"they fit a window that is 360 pixels wide", testNarrow},
 		{"axe finds nothing", testAccessible},
 		{"they can be used with the keyboard", testKeyboard},
-		{"1,000 consumers are paged and filtered", testCrowd},
+		{"1,000 consumers are paged, filtered and sorted", testCrowd},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, w) })
 	}
@@ -98,12 +99,23 @@ func testValues(t *testing.T, w *world) {
 	var want [][]string
 	used := map[string]rest.Amounts{}
 	for _, c := range api.Consumers {
-		want = append(want, []string{c.ClusterID})
 		for _, o := range c.Offers {
+			var lists [3][]string
 			for _, name := range slices.Sorted(maps.Keys(o.Resources)) {
-				amounts := shown(name, o.Resources.Of(name), o.Granted.OrZero(name), o.Used.OrZero(name))
-				want = append(want, append(append([]string{"", classOf(o.Class), name}, amounts...), o.Policy))
+				for i, text := range shown(name, o.Resources.Of(name), o.Granted.OrZero(name), o.Used.OrZero(name)) {
+					if i == 0 || text != "0" {
+						lists[i] = append(lists[i], name+" "+text)
+					}
+				}
 			}
+			row := []string{c.ClusterID, classOf(o.Class), "offered"}
+			if len(lists[2]) > 0 {
+				row[2] = "in use"
+			}
+			for _, list := range lists {
+				row = append(row, cmp.Or(strings.Join(list, ", "), "0"))
+			}
+			want = append(want, append(row, o.Policy))
 			if used[o.Policy] == nil {
 				used[o.Policy] = rest.Amounts{}
 			}
@@ -114,8 +126,8 @@ func testValues(t *testing.T, w *world) {
 			}
 		}
 	}
-	if got := p.cells(`[aria-label="Consumers"] tbody tr`); cmp.Diff(want, got) != "" {
-		t.Errorf("consumers (-API +page):\n%s", cmp.Diff(want, got))
+	if got := p.cells(`[aria-label="Consumers"] tbody tr`); gocmp.Diff(want, got) != "" {
+		t.Errorf("consumers (-API +page):\n%s", gocmp.Diff(want, got))
 	}
 
 	p.visit("")
@@ -130,8 +142,8 @@ func testValues(t *testing.T, w *world) {
 		for i := range got { // The lines of the last day come after the amounts.
 			got[i] = got[i][:min(len(got[i]), 6)]
 		}
-		if len(got)+len(want) > 0 && cmp.Diff(want, got) != "" {
-			t.Errorf("%s (-API +page):\n%s", policy.Name, cmp.Diff(want, got))
+		if len(got)+len(want) > 0 && gocmp.Diff(want, got) != "" {
+			t.Errorf("%s (-API +page):\n%s", policy.Name, gocmp.Diff(want, got))
 		}
 	}
 	p.visit("policies")
@@ -140,8 +152,8 @@ func testValues(t *testing.T, w *world) {
 		for _, c := range policy.Conditions {
 			want = append(want, []string{c.Type, c.Status, c.Reason, c.Message})
 		}
-		if got := p.cells(fmt.Sprintf(`[aria-label="Conditions of %s"] tbody tr`, policy.Name)); cmp.Diff(want, got) != "" {
-			t.Errorf("%s (-API +page):\n%s", policy.Name, cmp.Diff(want, got))
+		if got := p.cells(fmt.Sprintf(`[aria-label="Conditions of %s"] tbody tr`, policy.Name)); gocmp.Diff(want, got) != "" {
+			t.Errorf("%s (-API +page):\n%s", policy.Name, gocmp.Diff(want, got))
 		}
 	}
 
@@ -172,8 +184,8 @@ func testOverview(t *testing.T, w *world) {
 		t.Fatalf("status prints %+v", all)
 	}
 	const findings = `[...document.querySelectorAll(".findings li")].map(li => [".badge", ".kind", "a", "code"].map(s => li.querySelector(s).textContent).concat(li.querySelector("a").href))`
-	if got := value[[][]string](p, findings); cmp.Diff(want, got) != "" {
-		t.Errorf("-status +page:\n%s", cmp.Diff(want, got))
+	if got := value[[][]string](p, findings); gocmp.Diff(want, got) != "" {
+		t.Errorf("-status +page:\n%s", gocmp.Diff(want, got))
 	}
 	if got := value[string](p, "document.querySelector('#badge').innerText.trim()"); got != "1 warning" {
 		t.Errorf("the navigation says %q", got)
@@ -234,7 +246,7 @@ func testWithoutScripts(t *testing.T, w *world) {
 	}
 	for _, step := range []struct{ link, want string }{
 		{`nav a[href$="consumers"]`, "Consumers"},
-		{`#consumer-rome`, "Consumer rome"},
+		{`[id^="consumer-rome"]`, "Consumer rome"},
 		{`nav a[href$="policies"]`, "Policies"},
 		{`nav a[href$="simulate"]`, "Rehearse a policy"},
 		{`nav a[href="./"]`, "What needs you"},
@@ -244,7 +256,7 @@ func testWithoutScripts(t *testing.T, w *world) {
 	}
 	p.visit("consumers")
 	p.do(chromedp.SendKeys("#filter", "ro"), chromedp.Submit("#filter"))
-	p.awaitText("Consumers 1 to 1 of 1")
+	p.awaitText("consumers whose cluster ID contains “ro”")
 	p.visit("simulate")
 	p.do(chromedp.SendKeys("#policy", pasted), chromedp.Click("main button"))
 	p.awaitText("What would change")
@@ -417,7 +429,7 @@ func testKeyboard(t *testing.T, w *world) {
 	}
 	p.do(chromedp.KeyEvent("\r"))
 	p.awaitTrue("document.activeElement.id === 'main'", patience)
-	for range 3 { // The filter, its button, the table.
+	for range 6 + 1 + 7 { // The filter with its choices and button, the table, its headings.
 		p.do(chromedp.KeyEvent("\t"))
 	}
 	p.do(chromedp.KeyEvent("\t"), chromedp.KeyEvent("\t"))
@@ -428,12 +440,13 @@ func testKeyboard(t *testing.T, w *world) {
 	// A refresh that replaces the table keeps the focus.
 	w.kubectl(t, "patch", "rpol", "standard", "--type=merge", "-p", `{"spec":{"offer":{"fixed":{"cpu":"3"}}}}`)
 	t.Cleanup(func() { w.kubectl(t, "apply", "-f", "testdata/policies.yaml") })
-	p.awaitTrue(`[...document.querySelectorAll('[aria-label="Consumers"] td')].some(c => c.textContent === '3' && c.previousElementSibling.textContent === 'cpu')`, refreshTime)
+	p.awaitTrue(`[...document.querySelectorAll('[data-label="Offered"]')].some(c => c.textContent.startsWith('cpu 3,'))`, refreshTime)
 	if got := value[string](p, "document.activeElement.id"); got != focused {
 		t.Errorf("the focus moves from %s to %q", focused, got)
 	}
 	p.do(chromedp.KeyEvent("\r"))
-	p.awaitText("Consumer " + strings.TrimPrefix(focused, "consumer-"))
+	id, _, _ := strings.Cut(strings.TrimPrefix(focused, "consumer-"), "/")
+	p.awaitText("Consumer " + id)
 }
 
 func testCrowd(t *testing.T, w *world) {
@@ -442,19 +455,25 @@ func testCrowd(t *testing.T, w *world) {
 	begun := time.Now()
 	p.visit("consumers")
 	t.Logf("the page of 1,002 consumers is there after %v", time.Since(begun))
-	p.awaitText("Consumers 1 to 25 of 1002", "Page 1 of 41")
-	if n := len(p.cells(`[aria-label="Consumers"] tbody tr:first-child`)); n != 25 {
-		t.Errorf("%d consumers on a page", n)
+	rows := 0
+	for _, c := range w.offers(t).Consumers {
+		rows += len(c.Offers)
+	}
+	p.awaitText(fmt.Sprintf("1 to 50 of %d", rows), "Page 1 of")
+	if n := len(p.cells(`[aria-label="Consumers"] tbody tr`)); n != 50 {
+		t.Errorf("%d rows on a page", n)
 	}
 	p.do(chromedp.Click("#next"))
-	p.awaitText("Consumers 26 to 50 of 1002")
-	p.do(chromedp.SendKeys("#filter", "crowd-99"), chromedp.Click(".filter button"))
-	p.awaitText("Consumers 1 to 10 of 10", "crowd-999")
-	// The filter stays through a refresh.
+	p.awaitText(fmt.Sprintf("51 to 100 of %d", rows))
+	p.do(chromedp.SendKeys("#filter", "crowd-99"), chromedp.SetValue("#class", "crowd"), chromedp.Click(".filter button"))
+	p.awaitText("1 to 10 of 10", "crowd-999")
+	// The filter stays through a refresh, and when the rows are sorted.
 	revision := value[string](p, "document.querySelector('#revision').textContent")
 	w.kubectl(t, "patch", "rpol", "crowd-3", "--type=merge", "-p", `{"spec":{"offer":{"fixed":{"cpu":"2"}}}}`)
 	p.awaitTrue(fmt.Sprintf("document.querySelector('#revision').textContent !== %q", revision), refreshTime)
-	p.awaitText("Consumers 1 to 10 of 10")
+	p.awaitText("1 to 10 of 10")
+	p.do(chromedp.Click(`[aria-label="Consumers"] th:nth-child(4) a`), chromedp.WaitVisible(`th:nth-child(4)[aria-sort="descending"]`))
+	p.awaitText("1 to 10 of 10, of consumers whose cluster ID contains “crowd-99”, in class crowd")
 	p.screenshot("crowd")
 	p.axe("a filtered page")
 }

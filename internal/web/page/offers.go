@@ -2,25 +2,13 @@ package page
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"maps"
 	"net/http"
-	"net/url"
 	"slices"
-	"strconv"
-	"strings"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/trends"
-)
-
-const (
-	// pageSize is the number of consumers on a page.
-	pageSize = 25
-	// maxID bounds a cluster ID, and the filter of the consumers, in bytes.
-	maxID = 253
 )
 
 // classOf are the pools of one class.
@@ -95,61 +83,6 @@ func barOf(capacity, committed, used rest.Amounts, name string) bar {
 		return bar{}
 	}
 	return bar{Capacity: 100 * c / whole, Committed: 100 * m / whole, Used: 100 * u / whole}
-}
-
-// list is one page of the consumers.
-type list struct {
-	Filter string
-	// Total is the number of consumers that pass the filter. First and Last are the positions of the
-	// shown ones, from 1.
-	Total, First, Last int
-	Page, Pages        int
-	// Previous and Next are the links to the other pages, empty for none.
-	Previous, Next string
-	Consumers      []rest.Consumer
-	Anyone         []rest.Offer
-}
-
-// consumersPage shows the consumers whose cluster IDs contain the filter.
-func consumersPage(view View, r *http.Request) (document, error) {
-	query := r.URL.Query()
-	l := list{Filter: strings.TrimSpace(query.Get("filter")), Page: 1, Anyone: view.Anyone()}
-	if len(l.Filter) > maxID {
-		return document{}, fmt.Errorf("the filter has %d bytes: write at most %d", len(l.Filter), maxID)
-	}
-	if text := query.Get("page"); text != "" {
-		n, err := strconv.Atoi(text)
-		if err != nil || n < 1 {
-			return document{}, errors.New("page is not a number of 1 or more")
-		}
-		l.Page = n
-	}
-	var matching []string
-	for id := range view.IDs() {
-		if strings.Contains(id, l.Filter) {
-			matching = append(matching, id)
-		}
-	}
-	l.Total = len(matching)
-	l.Pages = max(1, (l.Total+pageSize-1)/pageSize)
-	// Consumers may have gone since the link was made.
-	l.Page = min(l.Page, l.Pages)
-	start, end := (l.Page-1)*pageSize, min(l.Page*pageSize, l.Total)
-	for _, id := range matching[start:end] {
-		l.Consumers = append(l.Consumers, view.Consumer(id))
-	}
-	l.First, l.Last = start+1, end
-	if l.Page > 1 {
-		l.Previous = l.link(l.Page - 1)
-	}
-	if l.Page < l.Pages {
-		l.Next = l.link(l.Page + 1)
-	}
-	return document{Title: "Consumers", Section: "consumers", Body: "consumers", Data: l}, nil
-}
-
-func (l *list) link(page int) string {
-	return "?" + url.Values{"filter": {l.Filter}, "page": {strconv.Itoa(page)}}.Encode()
 }
 
 // consumer is a consumer with the lines of what it had.

@@ -38,7 +38,7 @@ const (
 	providersPath = Path + "providers"
 )
 
-// View is one evaluation. All of its values are of one revision.
+// View is one evaluation. All of its values are of one revision, but for Nodes.
 type View interface {
 	Evaluated() rest.Evaluated
 	// Overview is what needs somebody, as in GET /overview. Its right is that to rest.OffersPath.
@@ -47,6 +47,9 @@ type View interface {
 	Policies() []rest.Policy
 	// Manifest returns a policy as YAML, without its status. Its right is that to rest.SnapshotPath.
 	Manifest(policy string) (text string, ok bool)
+	// Nodes returns what the nodes of a policy's pool have now, that with the most free cpu first, and the number of
+	// all. Its right is that to rest.SnapshotPath.
+	Nodes(policy string, most int) (first []Node, nodes int)
 	// Used returns the requests of the consumers' pods, by the policy that decides. The caller must not
 	// change it.
 	Used() map[string]rest.Amounts
@@ -55,10 +58,8 @@ type View interface {
 	Lines(of trends.Subject, points int) (trends.Lines, bool)
 	// Anyone is the default offer.
 	Anyone() []rest.Offer
-	// IDs returns the IDs of the known consumers, sorted.
-	IDs() iter.Seq[string]
-	// Consumer returns a consumer as in GET /offers.
-	Consumer(id string) rest.Consumer
+	// Consumers yields the known consumers as in GET /offers, by ID, without explanations of their offers.
+	Consumers() iter.Seq[rest.Consumer]
 	// Details returns a consumer as in GET /offers/{clusterID}.
 	Details(id string) rest.Consumer
 	// Catalog returns the entries of a consumer as in GET /api/catalog/{clusterID}.

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -45,6 +46,7 @@ type fake struct {
 	after    time.Duration
 	ring     trends.Ring
 	unknown  []string
+	nodes    []Node
 }
 
 func (f *fake) Toggler() Toggler {
@@ -85,19 +87,18 @@ func (f *fake) Lines(of trends.Subject, points int) (trends.Lines, bool) {
 func (f *fake) Manifest(policy string) (string, bool) {
 	return "metadata: {name: <" + policy + ">}\n", policy == f.policies[0].Name
 }
+
+func (f *fake) Nodes(policy string, most int) (first []Node, nodes int) {
+	if policy != f.policies[0].Name {
+		return nil, 0
+	}
+	return f.nodes[:min(most, len(f.nodes))], len(f.nodes)
+}
 func (f *fake) Anyone() []rest.Offer { return f.anyone }
 
-func (f *fake) IDs() iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for i := range f.consumers {
-			if !yield(f.consumers[i].ClusterID) {
-				return
-			}
-		}
-	}
-}
+func (f *fake) Consumers() iter.Seq[rest.Consumer] { return slices.Values(f.consumers) }
 
-func (f *fake) Consumer(id string) rest.Consumer {
+func (f *fake) consumer(id string) rest.Consumer {
 	for i := range f.consumers {
 		if f.consumers[i].ClusterID == id {
 			return f.consumers[i]
@@ -107,7 +108,7 @@ func (f *fake) Consumer(id string) rest.Consumer {
 }
 
 func (f *fake) Details(id string) rest.Consumer {
-	c := f.Consumer(id)
+	c := f.consumer(id)
 	c.Details = &rest.Details{Evaluated: f.Evaluated(), Policies: f.candidates, InGrace: f.inGrace, Slices: []rest.Slice{{Name: "mine", Written: map[string]string{"cpu": "0.50"}}}, Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
 	return c
 }
@@ -169,7 +170,7 @@ func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
 	h := New(gold())
 	for path, want := range map[string][]string{
 		"/ui/":                   {"<h2>gold</h2>", "<td>8</td><td>4</td><td>3</td><td>4</td>", `class="used" y="7" width="37.5"`, `<span id="revision">7</span>`, "2026-01-02 03:04:05 UTC", "decides for 1 consumer, and grants 2 ResourceSlices, from 2 nodes."},
-		"/ui/consumers":          {`href="./consumers/rome"`, "<td>gold</td><td>cpu</td><td>6</td><td>0</td><td>3</td><td>gold-pool</td>", "Consumers 1 to 1 of 1"},
+		"/ui/consumers":          {`href="./consumers/rome"`, `<td data-label="Class">gold</td><td data-label="State">in use</td><td data-label="Offered">cpu 6</td><td data-label="Granted">0</td><td data-label="Used">cpu 3</td><td data-label="Policy">gold-pool</td>`, "1 to 1 of 1"},
 		"/ui/consumers/rome":     {`href="../policies"`, `href="../catalog/rome"`, "4 remaining; it has 2", "worker-1", "cpu=1", "<td>cpu=0.50</td>"},
 		"/ui/consumers/x%2F":     {"Consumer x/", `href="../catalog/x%2F"`, "nothing is for it"},
 		"/ui/catalog/rome":       {`href="../consumers/rome"`, "Catalog of rome", "<h2>gold: A100 &lt;nodes&gt;</h2>", "<strong>Available</strong>: 4 &lt;remain&gt;"},
@@ -288,29 +289,64 @@ func TestAPollGetsTheContentOnlyOfAnotherRevision(t *testing.T) {
 	expect(t, ask(h, http.MethodGet, poll(same), "").Body.String(), "<html", "rome")
 }
 
-func TestManyConsumersArePagedAndFiltered(t *testing.T) {
-	f := gold()
-	f.consumers = nil
-	for i := range 1000 {
-		f.consumers = append(f.consumers, rest.Consumer{ClusterID: fmt.Sprintf("c-%03d", i)})
+func TestManyConsumersArePagedFilteredAndSorted(t *testing.T) {
+	f, cpu := gold(), func(n int) rest.Amounts {
+		return rest.Amounts{"cpu": *resource.NewQuantity(int64(n), resource.DecimalSI)}
 	}
+	f.consumers = nil
+	for i := range 998 {
+		f.consumers = append(f.consumers, rest.Consumer{ClusterID: fmt.Sprintf("c-%03d", i), Because: "no policy is for it"})
+	}
+	f.consumers = append(f.consumers,
+		rest.Consumer{ClusterID: "oslo", Offers: []rest.Offer{
+			{Class: "gold", Policy: "gold", Resources: cpu(4), Granted: cpu(2), Used: cpu(1)}, {Class: "silver", Policy: "s", Resources: cpu(9), Granted: cpu(9)},
+		}},
+		rest.Consumer{ClusterID: "rome", Offers: []rest.Offer{
+			{Class: "gold", Policy: "gold", Resources: cpu(6), Used: cpu(3)}, {Class: "", Policy: "flat", Resources: cpu(1)},
+			{Class: "old", Resources: cpu(0), Used: cpu(1)}, {Class: "zero", Policy: "z", Resources: cpu(0)},
+		}})
 	h := New(f)
-	for query, want := range map[string][]string{
-		"":                      {"Consumers 1 to 25 of 1000", "c-024", "Page 1 of 40", `href="?filter=&amp;page=2"`},
-		"?page=40":              {"Consumers 976 to 1000 of 1000", "c-999", `href="?filter=&amp;page=39"`},
-		"?page=41":              {"Page 40 of 40"},
-		"?filter=c-01":          {"Consumers 1 to 10 of 10", "c-019"},
-		"?filter=-1&page=2":     {"Consumers 26 to 50 of 100", `href="?filter=-1&amp;page=3"`},
-		"?filter=%22%3Cb%3E":    {"No consumer whose cluster ID contains “&#34;&lt;b&gt;”", `value="&#34;&lt;b&gt;"`},
-		"?filter=c-999&page=12": {"Consumers 1 to 1 of 1"},
+	row := regexp.MustCompile(`<tr><th scope="row"><a id="[^"]*" href="./consumers/[^"]*">([^<]*)</a></th><td data-label="Class">([^<]*)</td><td data-label="State">([^<:]*)[^<]*</td>`)
+	for query, want := range map[string]struct {
+		texts []string
+		// rows are the first ones, nil for any.
+		rows []string
+	}{
+		"":                         {[]string{"1 to 50 of 1004", "c-049", "Page 1 of 21", `href="?page=2"`, `<td data-label="State">nothing: no policy is for it</td>`, `<th scope="col" aria-sort="ascending"><a id="sort-Consumer" href="?">Consumer</a></th><th scope="col"><a id="sort-Class" href="?sort=class">Class</a></th>`}, []string{"c-000 – nothing", "c-001 – nothing"}},
+		"?page=21":                 {[]string{"1001 to 1004 of 1004", `href="?page=20"`}, []string{"rome gold in use", "rome &lt;unnamed&gt; offered", "rome old withdrawn", "rome zero nothing"}},
+		"?page=22":                 {[]string{"Page 21 of 21"}, nil},
+		"?filter=c-01":             {[]string{"1 to 10 of 10, of consumers whose cluster ID contains “c-01”", "c-019"}, nil},
+		"?filter=-1&page=2":        {[]string{"51 to 100 of 100", `href="?filter=-1"`}, nil},
+		"?filter=%22%3Cb%3E":       {[]string{"Nothing is selected, of consumers whose cluster ID contains “&#34;&lt;b&gt;”", `value="&#34;&lt;b&gt;"`}, nil},
+		"?filter=c-997&page=12":    {[]string{"1 to 1 of 1"}, nil},
+		"?class=gold":              {[]string{"1 to 2 of 2, in class gold", "<option selected>gold</option>", "<option>silver</option>"}, []string{"oslo gold in use", "rome gold in use"}},
+		"?class=%3Cunnamed%3E":     {nil, []string{"rome &lt;unnamed&gt; offered"}},
+		"?class=gone&by=gpu":       {[]string{"Nothing is selected, in class gone.", "<option selected>gone</option>", "<option selected>gpu</option>"}, nil},
+		"?state=granted":           {[]string{"in state “granted”", "<option selected>granted</option>"}, []string{"oslo silver granted"}},
+		"?sort=used":               {[]string{`<th scope="col" aria-sort="descending"><a id="sort-Used" href="?sort=used">Used</a></th>`, `<option value="used" selected>used</option>`, `href="?page=2&amp;sort=used"`}, []string{"rome gold in use", "oslo gold in use", "rome old withdrawn", "c-000 – nothing"}},
+		"?sort=offered&class=gold": {nil, []string{"rome gold in use", "oslo gold in use"}},
+		"?sort=granted":            {nil, []string{"oslo silver granted", "oslo gold in use"}},
+		"?sort=granted&by=memory":  {[]string{`href="?by=memory&amp;page=2&amp;sort=granted"`}, []string{"c-000 – nothing"}},
+		"?sort=state":              {nil, []string{"rome old withdrawn", "oslo gold in use", "rome gold in use", "oslo silver granted", "rome &lt;unnamed&gt; offered", "c-000 – nothing"}},
+		"?sort=class&filter=o":     {nil, []string{"rome &lt;unnamed&gt; offered", "oslo gold in use", "rome gold in use", "rome old withdrawn", "oslo silver granted"}},
+		"?sort=policy&filter=oslo": {nil, []string{"oslo gold in use", "oslo silver granted"}},
 	} {
 		w := ask(h, http.MethodGet, "/ui/consumers"+query, "")
-		expect(t, w.Body.String(), want...)
-		if n := strings.Count(w.Body.String(), `scope="rowgroup"`); n > pageSize {
-			t.Errorf("%s: %d consumers", query, n)
+		expect(t, w.Body.String(), want.texts...)
+		var rows []string
+		for _, m := range row.FindAllStringSubmatch(w.Body.String(), -1) {
+			rows = append(rows, strings.Join(m[1:], " "))
+		}
+		if len(rows) > pageSize {
+			t.Errorf("%s: %d rows", query, len(rows))
+		}
+		if n := len(want.rows); n > 0 && !slices.Equal(rows[:min(n, len(rows))], want.rows) {
+			t.Errorf("%s: %q, want %q", query, rows, want.rows)
 		}
 	}
-	for _, query := range []string{"?page=0", "?page=x", "?page=99999999999999999999", "?filter=" + strings.Repeat("a", maxID+1)} {
+	for _, query := range []string{
+		"?page=0", "?page=x", "?page=99999999999999999999", "?filter=" + strings.Repeat("a", maxID+1), "?class=" + strings.Repeat("a", maxID+1), "?state=idle", "?sort=name",
+	} {
 		if w := ask(h, http.MethodGet, "/ui/consumers"+query, ""); w.Code != http.StatusBadRequest {
 			t.Errorf("%.40s: %d", query, w.Code)
 		}
@@ -390,7 +426,7 @@ func TestAmountsAreWrittenForPeople(t *testing.T) {
 	f.answer.Slices = []rest.SliceChange{{Now: rest.Amounts{"cpu": q("13750m")}}}
 	h := New(f)
 	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(), "<td>64.5Gi</td><td>31.2Gi</td><td>0</td><td>–</td>")
-	expect(t, ask(h, http.MethodGet, "/ui/consumers", "").Body.String(), "<td>cpu</td><td>13.75</td><td>0</td><td>13.74</td>", "<td>memory</td><td>64.59Gi</td><td>0</td><td>0</td>",
+	expect(t, ask(h, http.MethodGet, "/ui/consumers", "").Body.String(), `<td data-label="Offered">cpu 13.75, memory 64.5Gi</td><td data-label="Granted">0</td><td data-label="Used">cpu 13.74</td>`,
 		"<td>memory</td><td>64.59Gi</td><td>–</td><td>–</td>")
 	expect(t, ask(h, http.MethodGet, "/ui/consumers/rome", "").Body.String(), `<th scope="row">memory</th><td>64.59Gi</td><td>0</td><td>0</td><td>–</td><td class="why">all of 64.6Gi</td>`)
 	expect(t, ask(h, http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode(), "Sec-Fetch-Site: same-origin").Body.String(),
@@ -515,6 +551,18 @@ func TestHtmxIsTheFileOfThePackage(t *testing.T) {
 		"includeIndicatorStyles": false, "allowEval": false, "allowScriptTags": false, "selfRequestsOnly": true, "historyEnabled": false,
 	}, config); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestThePageOfAPolicyShowsTheNodesOfItsPool(t *testing.T) {
+	f := gold()
+	for i := range maxNodes + 1 {
+		f.nodes = append(f.nodes, Node{Name: fmt.Sprintf("worker-%03d", i), Allocatable: rest.Amounts{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi")}, Free: rest.Amounts{"cpu": resource.MustParse("3500m")}})
+	}
+	shown := ask(New(f), http.MethodGet, "/ui/policies/gold-pool", "").Body.String()
+	expect(t, shown, ": the 100 with the most free cpu, of 101.", `<th scope="row">worker-099</th><td>cpu 3.5 of 8, memory 0 of 32Gi</td>`)
+	if strings.Contains(shown, "worker-100") {
+		t.Error("more nodes are shown than 100")
 	}
 }
 

@@ -1,9 +1,40 @@
 package page
 
-import "net/http"
+import (
+	"cmp"
+	"net/http"
+	"strings"
 
-// manifest is a policy that can be edited in the form.
-type manifest struct{ Name, Text string }
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/quantity"
+)
+
+// maxNodes bounds the nodes that the page of a policy shows.
+const maxNodes = 100
+
+// Node holds what a node can allocate, and what the requests of all pods leave of it.
+type Node struct {
+	Name              string
+	Allocatable, Free rest.Amounts
+}
+
+// Amounts writes both as in "cpu 3.5 of 8, memory 12Gi of 32Gi".
+func (n Node) Amounts() string {
+	var all []string
+	for _, name := range resourcesOf(n.Allocatable) {
+		amounts := quantity.Human(name, n.Free.OrZero(name), n.Allocatable.Of(name))
+		all = append(all, name+" "+amounts[0]+" of "+amounts[1])
+	}
+	return cmp.Or(strings.Join(all, ", "), none)
+}
+
+// manifest is a policy that can be edited in the form, with the first nodes of its pool.
+type manifest struct {
+	Name, Text string
+	Nodes      []Node
+	// All is the number of the nodes.
+	All int
+}
 
 // policy serves one policy as it was evaluated, in the form that rehearses it.
 func (h *Handler) policy(w http.ResponseWriter, r *http.Request) {
@@ -17,7 +48,9 @@ func (h *Handler) policy(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, r, http.StatusNotFound, "There is no such ResourcePolicy.")
 		return
 	}
+	m := manifest{Name: name, Text: text}
+	m.Nodes, m.All = view.Nodes(name, maxNodes)
 	write(w, r, http.StatusOK, "layout", document{
-		Title: "Policy " + name, Section: "policies", Body: "policy", Broker: h.toggler != nil, Data: manifest{name, text},
+		Title: "Policy " + name, Section: "policies", Body: "policy", Broker: h.toggler != nil, Data: m,
 	})
 }
