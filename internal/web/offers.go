@@ -27,7 +27,7 @@ func (s *Server) offers(w http.ResponseWriter, r *http.Request, snapshot *table.
 		explainer := snapshot.Explainer()
 		all := rest.Offers{
 			Evaluated: evaluated(snapshot), Consumers: make([]rest.Consumer, 0, snapshot.Entries.Len()),
-			Anyone: offersOf(explainer.Default()), Policies: s.policiesOf(snapshot),
+			Anyone: offersOf(offer.Shown(explainer.Default())), Policies: s.policiesOf(snapshot),
 		}
 		for id := range snapshot.Entries.All {
 			all.Consumers = append(all.Consumers, consumerOf(snapshot, explainer, id, offersOf))
@@ -56,7 +56,7 @@ func (s *Server) read(w http.ResponseWriter, r *http.Request, value func() any) 
 func consumerOf(
 	s *table.Snapshot, explainer offer.Explainer, id string, write func([]offer.Explained) []rest.Offer,
 ) rest.Consumer {
-	c := rest.Consumer{ClusterID: id, Known: s.Entries.Of(id) != nil, Offers: write(explainer.Of(id))}
+	c := rest.Consumer{ClusterID: id, Known: s.Entries.Of(id) != nil, Offers: write(offer.Shown(explainer.Of(id)))}
 	switch {
 	case len(c.Offers) > 0:
 	case len(s.Reports) == 0:
@@ -67,9 +67,8 @@ func consumerOf(
 	return c
 }
 
-// offersOf returns offers with their explanations.
+// offersOf returns offers that are shown, with their explanations.
 func offersOf(explained []offer.Explained) []rest.Offer {
-	explained = offer.Shown(explained)
 	all := amountsOf(explained)
 	for i := range explained {
 		all[i].Because = explained[i].Because()
@@ -77,9 +76,8 @@ func offersOf(explained []offer.Explained) []rest.Offer {
 	return all
 }
 
-// amountsOf returns offers without explanations.
+// amountsOf returns offers that are shown, without explanations.
 func amountsOf(explained []offer.Explained) []rest.Offer {
-	explained = offer.Shown(explained)
 	all := make([]rest.Offer, 0, len(explained))
 	for i := range explained {
 		o := &explained[i]

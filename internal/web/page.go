@@ -143,7 +143,7 @@ func (v *pageView) Lines(of trends.Subject, points int) (trends.Lines, bool) {
 }
 
 // Anyone implements page.View.
-func (v *pageView) Anyone() []rest.Offer { return offersOf(v.explainer.Default()) }
+func (v *pageView) Anyone() []rest.Offer { return offersOf(offer.Shown(v.explainer.Default())) }
 
 // Consumers implements page.View.
 func (v *pageView) Consumers() iter.Seq[rest.Consumer] {

@@ -112,18 +112,34 @@ func (r *consumerRow) write() {
 	r.Offered, r.Granted, r.Used = text(lists[0]), text(lists[1]), text(lists[2])
 }
 
-// sorts are the columns by which rows are sorted. Amounts have the largest first.
-var sorts = map[string]func(a, b *consumerRow, name string) int{
-	"":       func(*consumerRow, *consumerRow, string) int { return 0 },
-	"class":  func(a, b *consumerRow, _ string) int { return cmp.Compare(a.Class, b.Class) },
-	"policy": func(a, b *consumerRow, _ string) int { return cmp.Compare(a.Policy, b.Policy) },
-	"state": func(a, b *consumerRow, _ string) int {
-		return slices.Index(states, a.State) - slices.Index(states, b.State)
-	},
-	"offered": byAmount(func(o *rest.Offer) rest.Amounts { return o.Resources }),
-	"granted": byAmount(func(o *rest.Offer) rest.Amounts { return o.Granted }),
-	"used":    byAmount(func(o *rest.Offer) rest.Amounts { return o.Used }),
+// sortColumn is a column of the table of consumers, by which its rows are sorted.
+type sortColumn struct {
+	// key names the column in the query. order is the value of aria-sort.
+	key, title, order string
+	// compare compares two rows, amounts by those of the resource.
+	compare func(a, b *consumerRow, name string) int
 }
+
+// sortColumns are in the order of the cells. Amounts have the largest first.
+var sortColumns = []sortColumn{
+	{"", "Consumer", "ascending", func(*consumerRow, *consumerRow, string) int { return 0 }},
+	{"class", "Class", "ascending", func(a, b *consumerRow, _ string) int { return cmp.Compare(a.Class, b.Class) }},
+	{"state", "State", "ascending", func(a, b *consumerRow, _ string) int {
+		return slices.Index(states, a.State) - slices.Index(states, b.State)
+	}},
+	{"offered", "Offered", "descending", byAmount(func(o *rest.Offer) rest.Amounts { return o.Resources })},
+	{"granted", "Granted", "descending", byAmount(func(o *rest.Offer) rest.Amounts { return o.Granted })},
+	{"used", "Used", "descending", byAmount(func(o *rest.Offer) rest.Amounts { return o.Used })},
+	{"policy", "Policy", "ascending", func(a, b *consumerRow, _ string) int { return cmp.Compare(a.Policy, b.Policy) }},
+}
+
+// sortKeys are the keys of sortColumns.
+var sortKeys = func() (keys []string) {
+	for _, c := range sortColumns {
+		keys = append(keys, c.key)
+	}
+	return keys
+}()
 
 func byAmount(of func(*rest.Offer) rest.Amounts) func(a, b *consumerRow, name string) int {
 	return func(a, b *consumerRow, name string) int {
@@ -135,7 +151,7 @@ func byAmount(of func(*rest.Offer) rest.Amounts) func(a, b *consumerRow, name st
 type consumersQuery struct {
 	// Filter is a part of the cluster ID. Class and State are empty for all.
 	Filter, Class, State string
-	// Sort is a key of sorts, and By the resource of its amounts.
+	// Sort is one of sortKeys, and By the resource of its amounts.
 	Sort, By string
 	Page     int
 }
@@ -153,7 +169,7 @@ func readConsumersQuery(r *http.Request) (q consumersQuery, err error) {
 	if q.State != "" && !slices.Contains(states, q.State) {
 		return q, fmt.Errorf("state is none of %s", strings.Join(states, ", "))
 	}
-	if sorts[q.Sort] == nil {
+	if !slices.Contains(sortKeys, q.Sort) {
 		return q, fmt.Errorf("sort is none of %s", strings.Join(sortKeys[1:], ", "))
 	}
 	if text := query.Get("page"); text != "" {
@@ -193,20 +209,13 @@ type column struct {
 	Order string
 }
 
-// sortKeys are the keys of sorts in the order of the cells.
-var sortKeys = []string{"", "class", "state", "offered", "granted", "used", "policy"}
-
 // columns returns the headings in the order of the cells.
 func (q *consumersQuery) columns() []column {
-	all := make([]column, len(sortKeys))
-	for i, title := range []string{"Consumer", "Class", "State", "Offered", "Granted", "Used", "Policy"} {
-		all[i] = column{Title: title, Link: q.link(sortKeys[i], 1)}
-		switch key := sortKeys[i]; {
-		case key != q.Sort:
-		case key == "offered", key == "granted", key == "used":
-			all[i].Order = "descending"
-		default:
-			all[i].Order = "ascending"
+	all := make([]column, len(sortColumns))
+	for i, c := range sortColumns {
+		all[i] = column{Title: c.title, Link: q.link(c.key, 1)}
+		if c.key == q.Sort {
+			all[i].Order = c.order
 		}
 	}
 	return all
@@ -237,7 +246,8 @@ func consumersPage(view View, r *http.Request) (document, error) {
 	l.By = cmp.Or(l.By, defaultResource)
 	l.Classes, l.Resources = choices(rows, l.Class, l.By)
 	rows = slices.DeleteFunc(rows, func(r consumerRow) bool { return !l.shows(&r) })
-	slices.SortStableFunc(rows, func(a, b consumerRow) int { return sorts[l.Sort](&a, &b, l.By) })
+	compare := sortColumns[slices.Index(sortKeys, l.Sort)].compare
+	slices.SortStableFunc(rows, func(a, b consumerRow) int { return compare(&a, &b, l.By) })
 	l.Total = len(rows)
 	l.Pages = max(1, (l.Total+pageSize-1)/pageSize)
 	l.Page = min(l.Page, l.Pages) // Consumers may have gone since the link was made.
