@@ -7,7 +7,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
@@ -72,28 +71,20 @@ func findSizes(amounts []fixedAmount, nodes known[corev1.ResourceList]) []Findin
 		do("Correct the amounts, unless nodes are added when pods need them.")}
 }
 
-// nodesPerPage bounds an answer of the API server, as a reflector does.
-const nodesPerPage = 500
-
 // allocatable adds up what the nodes can allocate, without those that stand for other clusters.
 func (c *cluster) allocatable(ctx context.Context) known[corev1.ResourceList] {
+	list := &corev1.NodeList{}
+	err := c.api.List(ctx, list)
 	total := corev1.ResourceList{}
-	for list := (&corev1.NodeList{}); ; {
-		if err := c.api.List(ctx, list, client.Limit(nodesPerPage), client.Continue(list.Continue)); err != nil {
-			return knownOf(total, err)
+	for i := range list.Items {
+		if list.Items[i].Labels[liqo.NodeTypeLabel] == liqo.VirtualNodeType {
+			continue
 		}
-		for i := range list.Items {
-			if list.Items[i].Labels[liqo.NodeTypeLabel] == liqo.VirtualNodeType {
-				continue
-			}
-			for _, name := range compared {
-				q := total[name]
-				q.Add(list.Items[i].Status.Allocatable[name])
-				total[name] = q
-			}
-		}
-		if list.Continue == "" {
-			return knownOf(total, nil)
+		for _, name := range compared {
+			q := total[name]
+			q.Add(list.Items[i].Status.Allocatable[name])
+			total[name] = q
 		}
 	}
+	return knownOf(total, err)
 }
