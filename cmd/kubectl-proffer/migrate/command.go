@@ -14,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
@@ -27,9 +26,6 @@ import (
 
 // timeout bounds the dry run of the API server: a file is converted without a cluster too.
 const timeout = 10 * time.Second
-
-// fieldManager names this tool in the dry run.
-const fieldManager = "kubectl-proffer"
 
 const long = `Convert a resource plugin of Liqo v0.6 to v0.10 to a ResourcePolicy that offers the same.
 
@@ -225,13 +221,9 @@ func (o *migrateOptions) read(ctx context.Context) (*appsv1.Deployment, error) {
 // check lets the API server check the policy. Its error is a refusal; why the API server could not
 // check is returned as a sentence.
 func (o *migrateOptions) check(ctx context.Context, converted *Converted) (notChecked string, err error) {
-	config, err := o.flags.RESTConfig()
+	policies, err := o.flags.Policies()
 	if err != nil {
 		return err.Error(), nil // A file is converted without a cluster too.
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return err.Error(), nil
 	}
 	policy := &unstructured.Unstructured{}
 	if err := yaml.Unmarshal(converted.Manifest, &policy.Object); err != nil {
@@ -240,7 +232,7 @@ func (o *migrateOptions) check(ctx context.Context, converted *Converted) (notCh
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	defer output.Slow(o.streams.ErrOut, "The API server is checking the policy")()
-	err = dryRun(ctx, client.Resource(v1alpha1.GroupVersion.WithResource("resourcepolicies")), policy)
+	_, err = operatorclient.DryRunPolicy(ctx, policies, policy)
 	switch {
 	case err == nil:
 		return "", nil
@@ -250,28 +242,9 @@ func (o *migrateOptions) check(ctx context.Context, converted *Converted) (notCh
 		return "the CRD ResourcePolicy is not installed. Install Proffer before you apply the policy", nil
 	case apierrors.IsForbidden(err):
 		return "a dry run needs the right to write resourcepolicies.proffer.dev, " +
-			"as in ClusterRole proffer-resourcepolicy-editor", nil
+			"as in ClusterRole " + operatorclient.PolicyEditor, nil
 	}
 	return operatorclient.Explain(err).Error(), nil
-}
-
-// dryRun has the API server check the policy, instead of the one of its name if there is one.
-func dryRun(ctx context.Context, policies dynamic.ResourceInterface, policy *unstructured.Unstructured) error {
-	_, err := policies.Create(ctx, policy, metav1.CreateOptions{
-		DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict,
-	})
-	if !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	present, err := policies.Get(ctx, policy.GetName(), metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	policy.SetResourceVersion(present.GetResourceVersion())
-	_, err = policies.Update(ctx, policy, metav1.UpdateOptions{
-		DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager, FieldValidation: metav1.FieldValidationStrict,
-	})
-	return err
 }
 
 // print writes the manifest to the standard output or to the new file.

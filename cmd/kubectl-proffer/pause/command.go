@@ -166,7 +166,7 @@ func (o *options) consumerFlag(cmd *cobra.Command, usage string) {
 
 // onSelected edits the policies that selected returns.
 func (o *options) onSelected(ctx context.Context, names []string, edit run) error {
-	in, err := policies(o.flags)
+	in, err := o.flags.Policies()
 	if err != nil {
 		return err
 	}
@@ -218,19 +218,6 @@ func (o *options) edit(
 		return err
 	})
 	return lines, err
-}
-
-// policies returns the ResourcePolicies of the cluster that the flags name.
-func policies(flags *operatorclient.Flags) (dynamic.ResourceInterface, error) {
-	config, err := flags.RESTConfig()
-	if err != nil {
-		return nil, err
-	}
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the API server: %w", err)
-	}
-	return client.Resource(v1alpha1.GroupVersion.WithResource("resourcepolicies")), nil
 }
 
 // selected returns the policies of these names or, without names, those of the class that the command affects.
@@ -460,7 +447,7 @@ func explain(err error) error {
 	case apierrors.IsNotFound(err):
 		return fmt.Errorf("%w: see kubectl get resourcepolicies", err)
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("%w: ask for the ClusterRole proffer-resourcepolicy-editor", err)
+		return fmt.Errorf("%w: ask for the ClusterRole %s", err, operatorclient.PolicyEditor)
 	}
 	if _, failed := errors.AsType[*url.Error](err); failed {
 		return operatorclient.Explain(err)

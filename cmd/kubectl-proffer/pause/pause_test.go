@@ -205,7 +205,7 @@ func TestADeletedPolicyIsNotCreated(t *testing.T) {
 	object := kubetest.Unstructured(t, policy)
 	config, file := genericclioptions.NewConfigFlags(false), kubetest.Cluster(t).KubeconfigFile(t)
 	config.KubeConfig = &file
-	in, err := policies(operatorclient.NewFlags(config))
+	in, err := operatorclient.NewFlags(config).Policies()
 	test.Must(t, err)
 	if _, err = apply(t.Context(), in, object, fields{Mode: "Paused"}); err == nil {
 		t.Error("it was created")
@@ -238,7 +238,7 @@ func TestEditsOfOthersAreKept(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("gold"))
 	config, file := genericclioptions.NewConfigFlags(false), kubetest.Cluster(t).KubeconfigFile(t)
 	config.KubeConfig = &file
-	in, err := policies(operatorclient.NewFlags(config))
+	in, err := operatorclient.NewFlags(config).Policies()
 	test.Must(t, err)
 	read, err := in.Get(t.Context(), "gold", metav1.GetOptions{})
 	test.Must(t, err)

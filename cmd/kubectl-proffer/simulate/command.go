@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/cli-runtime/pkg/resource"
-	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
@@ -226,15 +225,11 @@ func (o *simulateOptions) dryRun(ctx context.Context, change *rest.Change, manif
 	if len(manifests)+len(o.deleted) == 0 {
 		return nil
 	}
-	config, err := o.flags.Config.ToRESTConfig()
+	policies, err := o.flags.Policies()
 	if err != nil {
-		return fmt.Errorf("finding the API server: %w", err)
+		return err
 	}
-	dynamicClient, err := dynamic.NewForConfig(config)
-	if err != nil {
-		return fmt.Errorf("connecting to the API server: %w", err)
-	}
-	runner := newDryRunner(dynamicClient)
+	runner := dryRunner{policies}
 	defer output.Slow(o.streams.ErrOut, "The API server is checking the policies")()
 	var errs []error
 	for i := range manifests {

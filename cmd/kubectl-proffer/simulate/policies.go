@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 )
 
 // manifest is a ResourcePolicy as it is written in a file.
@@ -71,16 +72,13 @@ func readManifests(options *resource.FilenameOptions, warnings io.Writer) ([]man
 // dryRunner has the API server check changes without making them.
 type dryRunner struct{ policies dynamic.ResourceInterface }
 
-func newDryRunner(client dynamic.Interface) dryRunner {
-	return dryRunner{client.Resource(v1alpha1.GroupVersion.WithResource("resourcepolicies"))}
-}
-
-var dryRun = []string{metav1.DryRunAll}
-
 // apply returns the policy as the API server would store it: with its defaults, by its rules, and with
 // the age and the status of the policy that it replaces.
 func (d dryRunner) apply(ctx context.Context, m *manifest) (*v1alpha1.ResourcePolicy, error) {
-	stored, err := d.store(ctx, m.object)
+	stored, err := operatorclient.DryRunPolicy(ctx, d.policies, m.object)
+	if apierrors.IsNotFound(err) {
+		err = fmt.Errorf("the API server does not know ResourcePolicies: install Proffer's CRDs first (%w)", err)
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name(), explain(err))
 	}
@@ -96,30 +94,9 @@ func (d dryRunner) apply(ctx context.Context, m *manifest) (*v1alpha1.ResourcePo
 	return policy, nil
 }
 
-func (d dryRunner) store(ctx context.Context, object *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	object = object.DeepCopy()
-	object.SetUID("")
-	object.SetResourceVersion("")
-	current, err := d.policies.Get(ctx, object.GetName(), metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		created, err := d.policies.Create(ctx, object,
-			metav1.CreateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
-		if apierrors.IsNotFound(err) {
-			return nil, fmt.Errorf("the API server does not know ResourcePolicies: install Proffer's CRDs first (%w)", err)
-		}
-		return created, err
-	}
-	if err != nil {
-		return nil, err
-	}
-	object.SetResourceVersion(current.GetResourceVersion())
-	return d.policies.Update(ctx, object,
-		metav1.UpdateOptions{DryRun: dryRun, FieldValidation: metav1.FieldValidationStrict})
-}
-
 // delete returns an error if the API server would not delete the policy.
 func (d dryRunner) delete(ctx context.Context, name string) error {
-	if err := d.policies.Delete(ctx, name, metav1.DeleteOptions{DryRun: dryRun}); err != nil {
+	if err := d.policies.Delete(ctx, name, metav1.DeleteOptions{DryRun: operatorclient.DryRun}); err != nil {
 		return fmt.Errorf("--delete=%s: %w", name, explain(err))
 	}
 	return nil
@@ -129,8 +106,8 @@ func (d dryRunner) delete(ctx context.Context, name string) error {
 func explain(err error) error {
 	// The API server's own authorizer names the verb. Webhooks refuse in their own words.
 	if apierrors.IsForbidden(err) && strings.Contains(err.Error(), ` cannot `) {
-		return fmt.Errorf(
-			"%w: the dry run needs the right to write policies, as in ClusterRole proffer-resourcepolicy-editor", err)
+		return fmt.Errorf("%w: the dry run needs the right to write policies, as in ClusterRole %s",
+			err, operatorclient.PolicyEditor)
 	}
 	return err
 }
