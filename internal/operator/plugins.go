@@ -208,7 +208,9 @@ func (h *house) ofPlugins() (r room, err error) {
 		})
 		r.leading, r.collectors = append(r.leading, books), append(r.collectors, books.Metrics()...)
 		r.published = append(r.published, onSnapshot(books.Wake))
-		h.vitals.books = books
+		history := metasync.NewHistory(*h.Plugins.MetaSync, log.WithName(metasync.Name))
+		r.everywhere = append(r.everywhere, history)
+		h.vitals.books, h.vitals.history = books, history
 	}
 	if h.chain != nil {
 		r.collectors = append(r.collectors, h.chain)

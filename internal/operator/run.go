@@ -165,7 +165,7 @@ func assemble(
 	}
 	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version).WithProcess(p.vitals.process)
 	ring := &trends.Ring{}
-	pages.WithTrends(ring)
+	pages.WithTrends(ring).WithMonth(p.vitals.month)
 	if err := mgr.Add(&sampler{table: p.table, ring: ring}); err != nil {
 		return err
 	}

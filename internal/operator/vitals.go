@@ -7,6 +7,7 @@ import (
 	"proffer.dev/proffer/internal/kube/watchage"
 	"proffer.dev/proffer/internal/metasync"
 	"proffer.dev/proffer/internal/overview"
+	"proffer.dev/proffer/internal/trends"
 )
 
 // vitals holds the parts of the process of which the overview shows the state. It is complete before the process
@@ -17,6 +18,15 @@ type vitals struct {
 	// watches is nil for a process whose watches nobody observes, books for one that keeps none.
 	watches *watchage.Monitor
 	books   *metasync.Books
+	history *metasync.History
+}
+
+// month returns what the books have of the last month, nil if that is not known.
+func (v *vitals) month() *trends.Month {
+	if v.history == nil {
+		return nil
+	}
+	return v.history.Month()
 }
 
 // process returns the present state.

@@ -22,6 +22,12 @@ func (s *Server) WithTrends(ring *trends.Ring) *Server {
 	return s
 }
 
+// WithMonth has the pages show what the accounting database has of the last month. It is nil while that is not known.
+func (s *Server) WithMonth(month func() *trends.Month) *Server {
+	s.month = month
+	return s
+}
+
 func (s *Server) overview(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
 	s.read(w, r, func() any { return s.overviewOf(snapshot) })
 }

@@ -142,6 +142,9 @@ func (v *pageView) Lines(of trends.Subject, points int) (trends.Lines, bool) {
 	return v.server.trends.Lines(of, points)
 }
 
+// Month implements page.View.
+func (v *pageView) Month() *trends.Month { return v.server.month() }
+
 // Anyone implements page.View.
 func (v *pageView) Anyone() []rest.Offer { return offersOf(offer.Shown(v.explainer.Default())) }
 

@@ -74,6 +74,8 @@ type Server struct {
 	process func() overview.Process
 	shown   shownOverview
 	trends  *trends.Ring
+	// month returns what the accounting database has of the last month.
+	month func() *trends.Month
 	// clusters reads the clusters, and listedClusters has the answers that were made of them.
 	clusters       Clusters
 	listedClusters listedClusters
@@ -96,8 +98,8 @@ func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.C
 	return &Server{
 		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: rest.SimulateTimeout,
 		process: func() overview.Process { return overview.Process{Now: time.Now()} },
-		trends:  &trends.Ring{},
-		busy:    make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
+		trends:  &trends.Ring{}, month: func() *trends.Month { return nil },
+		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
 		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
 		readingProviders: make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),
 		description: representText(openAPI),

@@ -231,7 +231,9 @@ var table = []rule{
 	},
 	{
 		place: "internal/metasync",
-		may:   []string{"api", "internal/table", "internal/offer", "internal/grant", "internal/kube"},
+		may: []string{
+			"api", "internal/table", "internal/trends", "internal/offer", "internal/grant", "internal/kube",
+		},
 		never: noClient,
 		tests: []string{"internal/capacity"}, why: read,
 	},

@@ -35,6 +35,24 @@ func linesOf(view View, of trends.Subject) *lines {
 	if !ok {
 		return nil
 	}
+	return pictureOf(&l, of, "Since "+l.From.Format("15:04")+" UTC, about: ")
+}
+
+// monthOf returns the lines of the last 30 days, nil for lines that are not known.
+func monthOf(view View, of trends.Subject) *lines {
+	m := view.Month()
+	if m == nil {
+		return nil
+	}
+	l, ok := m.Lines(of)
+	if !ok {
+		return nil
+	}
+	return pictureOf(&l, of, "Means of the days since "+l.From.Format(time.DateOnly)+", about: ")
+}
+
+// pictureOf draws lines. The text that says what it shows begins with since.
+func pictureOf(l *trends.Lines, of trends.Subject, since string) *lines {
 	most := 0.0
 	for _, line := range [][]float64{l.Capacity, l.Committed, l.Used} {
 		for _, y := range line {
@@ -56,7 +74,7 @@ func linesOf(view View, of trends.Subject) *lines {
 			parts = append(parts, part.name+" "+spanOf(of.Resource, first, last))
 		}
 	}
-	out.Text = "Since " + l.From.Format("15:04") + " UTC, about: " + strings.Join(parts, ", ")
+	out.Text = since + strings.Join(parts, ", ")
 	return out
 }
 

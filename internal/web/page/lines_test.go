@@ -48,6 +48,34 @@ func TestLinesThatAreNotKnownAreADash(t *testing.T) {
 	}
 }
 
+func TestTheLastMonthIsShownWhereTheBooksHaveIt(t *testing.T) {
+	f := gold()
+	h := New(f)
+	const column = "Last 30 days"
+	for _, at := range []string{"/ui/", "/ui/consumers/rome"} {
+		if text := ask(h, http.MethodGet, at, "").Body.String(); strings.Contains(text, column) || strings.Contains(text, "Due so far") {
+			t.Errorf("%s shows a month that nobody knows", at)
+		}
+	}
+	f.month = trends.NewMonth(time.Date(2026, 1, 2, 3, 0, 0, 0, time.UTC))
+	today := f.month.To.Truncate(24 * time.Hour)
+	f.month.AddPool(today, trends.Subject{Policy: "gold-pool", Resource: "cpu"}, 8000, 4000)
+	f.month.AddPool(today.AddDate(0, 0, -1), trends.Subject{Policy: "gold-pool", Resource: "cpu"}, 8000, 2000)
+	f.month.AddConsumer(today, trends.Subject{Consumer: "rome", Class: "gold", Resource: "cpu"}, 2000, 1000)
+	for _, d := range []trends.Due{{Class: "gold", Currency: "EUR", Amount: "12.30"}, {Currency: "EUR", Amount: "0.04"}} {
+		if err := f.month.AddDue("rome", d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h = New(f)
+	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(), column,
+		`aria-label="Means of the days since 2025-12-04, about: capacity 8, committed 2 to 4"`, `<path class="committed" d="M46 18L48 12"/>`,
+		"Due so far for January 2026, by the accounting database up to 2026-01-02 03:00 UTC: 12.34 EUR.")
+	expect(t, ask(h, http.MethodGet, "/ui/consumers/rome", "").Body.String(), column,
+		`aria-label="Means of the days since 2025-12-04, about: granted 2, used 1"`,
+		"up to 2026-01-02 03:00 UTC: 12.30 EUR in class gold, 0.04 EUR in class &lt;unnamed&gt;.")
+}
+
 // A day of lines of 100 pools is a small part of a page.
 func TestADayOfLinesIsShort(t *testing.T) {
 	f := gold()

@@ -22,6 +22,8 @@ type pool struct {
 	rest.Policy
 	// Resources is empty for fixed amounts, which have no pool.
 	Resources []level
+	// Month is set if something is known of the last 30 days.
+	Month bool
 }
 
 // level shows the committed and the used part of one resource of a pool.
@@ -29,13 +31,33 @@ type level struct {
 	Resource                             string
 	Capacity, Committed, Used, Remaining string
 	Bar                                  bar
-	// Lines is nil while they are not known.
-	Lines *lines
+	// Lines are of the last 24 hours, and Month of the last 30 days, nil while they are not known.
+	Lines, Month *lines
 }
 
 // bar is a level as parts of 100. The whole is the capacity or, if that is more, what is committed or
 // used.
 type bar struct{ Capacity, Committed, Used float64 }
+
+// overviewData is what the overview shows of the evaluation.
+type overviewData struct {
+	Classes []*classOf
+	// Due is nil if nothing is due, or if that is not known.
+	Due *dues
+}
+
+// dues are amounts of money that are due for a month, up to a time.
+type dues struct {
+	Month, To string
+	Amounts   []trends.Due
+}
+
+func duesOf(m *trends.Month, amounts []trends.Due) *dues {
+	if len(amounts) == 0 {
+		return nil
+	}
+	return &dues{Month: m.Began().Format("January 2006"), To: m.To.Format("2006-01-02 15:04 MST"), Amounts: amounts}
+}
 
 // overviewPage shows what needs somebody, which each document has, and the pools of each class.
 func overviewPage(view View, _ *http.Request) (document, error) {
@@ -49,24 +71,31 @@ func overviewPage(view View, _ *http.Request) (document, error) {
 			class = &classOf{Name: p.Class}
 			classes[p.Class] = class
 		}
-		class.Pools = append(class.Pools, pool{Policy: p, Resources: levelsOf(view, p, used[p.Name])})
+		levels := levelsOf(view, p, used[p.Name])
+		known := slices.ContainsFunc(levels, func(l level) bool { return l.Month != nil })
+		class.Pools = append(class.Pools, pool{Policy: p, Resources: levels, Month: known})
 	}
 	all := make([]*classOf, 0, len(classes))
 	for _, name := range slices.Sorted(maps.Keys(classes)) {
 		all = append(all, classes[name])
 	}
-	return document{Title: "Overview", Section: "overview", Body: "overview", Data: all}, nil
+	data := overviewData{Classes: all}
+	if m := view.Month(); m != nil {
+		data.Due = duesOf(m, m.Total())
+	}
+	return document{Title: "Overview", Section: "overview", Body: "overview", Data: data}, nil
 }
 
 func levelsOf(view View, p rest.Policy, used rest.Amounts) []level {
 	var all []level
 	for _, name := range resourcesOf(p.Capacity) {
+		subject := trends.Subject{Policy: p.Name, Resource: name}
 		amounts := quantity.Human(name,
 			p.Capacity.Of(name), p.Committed.Of(name), used.OrZero(name), p.Remaining.Of(name))
 		all = append(all, level{
 			Resource: name, Capacity: cmp.Or(amounts[0], none), Committed: cmp.Or(amounts[1], none), Used: amounts[2],
 			Remaining: cmp.Or(amounts[3], none), Bar: barOf(p.Capacity, p.Committed, used, name),
-			Lines: linesOf(view, trends.Subject{Policy: p.Name, Resource: name}),
+			Lines: linesOf(view, subject), Month: monthOf(view, subject),
 		})
 	}
 	return all
@@ -94,6 +123,22 @@ type consumer struct {
 // Lines returns nil for lines that are not known.
 func (c consumer) Lines(class, resource string) *lines {
 	return linesOf(c.view, trends.Subject{Consumer: c.ClusterID, Class: class, Resource: resource})
+}
+
+// Month returns the lines of the last 30 days, nil for lines that are not known.
+func (c consumer) Month(class, resource string) *lines {
+	return monthOf(c.view, trends.Subject{Consumer: c.ClusterID, Class: class, Resource: resource})
+}
+
+// HasMonth reports whether something is known of the last 30 days.
+func (c consumer) HasMonth() bool { return c.view.Month() != nil }
+
+// Due returns nil if nothing is due, or if that is not known.
+func (c consumer) Due() *dues {
+	if m := c.view.Month(); m != nil {
+		return duesOf(m, m.Due(c.ClusterID))
+	}
+	return nil
 }
 
 // consumerPage explains everything about one consumer.

@@ -56,6 +56,8 @@ type View interface {
 	// Lines returns what a pool or a consumer had in the last 24 hours, in at most this number of points. It returns
 	// false if that is not known.
 	Lines(of trends.Subject, points int) (trends.Lines, bool)
+	// Month returns what the accounting database has of the last month, nil if that is not known.
+	Month() *trends.Month
 	// Anyone is the default offer.
 	Anyone() []rest.Offer
 	// Consumers yields the known consumers as in GET /offers, by ID, without explanations of their offers.

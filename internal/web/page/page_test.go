@@ -45,6 +45,7 @@ type fake struct {
 	findings []rest.Finding
 	after    time.Duration
 	ring     trends.Ring
+	month    *trends.Month
 	unknown  []string
 	nodes    []Node
 }
@@ -84,6 +85,7 @@ func (f *fake) Used() map[string]rest.Amounts {
 func (f *fake) Lines(of trends.Subject, points int) (trends.Lines, bool) {
 	return f.ring.Lines(of, points)
 }
+func (f *fake) Month() *trends.Month { return f.month }
 func (f *fake) Manifest(policy string) (string, bool) {
 	return "metadata: {name: <" + policy + ">}\n", policy == f.policies[0].Name
 }

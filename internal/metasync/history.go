@@ -1,0 +1,296 @@
+package metasync
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+
+	config "proffer.dev/proffer/api/config/v1alpha1"
+	"proffer.dev/proffer/internal/metasync/db"
+	"proffer.dev/proffer/internal/trends"
+)
+
+const (
+	// historyPeriod is the time between two readings of the history, and historyRetry that after one that failed.
+	historyPeriod = 30 * time.Minute
+	historyRetry  = time.Minute
+	// historyTimeout bounds a reading.
+	historyTimeout = 30 * time.Second
+	// maxLines bounds the lines of pools, and those of consumers. What is beyond it is left out.
+	maxLines = 1000
+	// maxDue bounds the amounts of money. If there are more, none is known.
+	maxDue = 10_000
+)
+
+// History reads what the books have of the last month, on every replica. It is a manager.Runnable.
+type History struct {
+	options Options
+	log     logr.Logger
+	notices rate.Sometimes
+	month   atomic.Pointer[trends.Month]
+}
+
+// NewHistory returns a History that has not started.
+func NewHistory(o Options, log logr.Logger) *History {
+	return &History{options: o, log: log, notices: rate.Sometimes{Interval: failureNotice}}
+}
+
+// NeedLeaderElection is false: every replica shows it.
+func (*History) NeedLeaderElection() bool { return false }
+
+// Month returns what was read last, nil before the first time.
+func (h *History) Month() *trends.Month { return h.month.Load() }
+
+// Start reads until the context ends. It does not wait for the leader, which may still create the tables: the second
+// failure in a row is the first that is logged.
+func (h *History) Start(ctx context.Context) error {
+	retry := historyRetry
+	for {
+		err := h.read(ctx)
+		next := historyPeriod
+		if err != nil {
+			if retry > historyRetry {
+				h.notices.Do(func() {
+					h.log.Info("The history of the books could not be read; will retry", "engine", h.options.Engine,
+						"error", err.Error())
+				})
+			}
+			next, retry = retry, min(2*retry, historyPeriod)
+		} else {
+			retry = historyRetry
+		}
+		timer := time.NewTimer(next)
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-timer.C:
+		}
+	}
+}
+
+// read reads the history over a connection of its own: a pass never waits for it.
+func (h *History) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
+	defer cancel()
+	pool, err := connect(&h.options, nil, historyTimeout)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = pool.Close() }()
+	pool.SetMaxOpenConns(1)
+	_, err = recoverPanic(func() (bool, error) {
+		m, err := readMonth(ctx, pool.DB, &h.options)
+		if m != nil {
+			h.month.Store(m)
+		}
+		return false, err
+	})
+	return pool.hide(err)
+}
+
+// readMonth reads in one transaction. It returns nil if the cluster has no books yet. If only what is due could not
+// be read, it returns the lines and an error.
+func readMonth(ctx context.Context, pool *sql.DB, o *Options) (*trends.Month, error) {
+	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = tx.Rollback() }()
+	if err := endOverdue(ctx, tx, o.Engine); err != nil {
+		return nil, err
+	}
+	r := historyReader{DBTX: tx, cluster: o.ClusterID, microseconds: "TIMESTAMPDIFF(MICROSECOND, %s, %s)"}
+	if o.Engine == config.PostgreSQL {
+		r.DBTX, r.microseconds = numberedQueries{tx}, "(EXTRACT(EPOCH FROM -(%s - %s)) * 1000000)"
+	}
+	var seen sql.NullTime
+	err = r.QueryRowContext(ctx, "SELECT seen_at FROM proffer_cluster WHERE name = ?", r.cluster).Scan(&seen)
+	switch {
+	case errors.Is(err, sql.ErrNoRows), err == nil && !seen.Valid:
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	m := trends.NewMonth(seen.Time)
+	if err := r.lines(ctx, m); err != nil {
+		return nil, err
+	}
+	if err := r.due(ctx, m); err != nil {
+		m.ForgetDue()
+		return m, err
+	}
+	return m, nil
+}
+
+// endOverdue has the server end a statement that takes too long: MySQL goes on when its client is gone.
+func endOverdue(ctx context.Context, tx *sql.Tx, engine config.DatabaseEngine) error {
+	milliseconds := historyTimeout.Milliseconds()
+	statement := fmt.Sprintf("SELECT set_config('statement_timeout', '%d', true)", milliseconds)
+	if engine == config.MySQL {
+		var version string
+		if err := tx.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+			return err
+		}
+		statement = fmt.Sprintf("SET SESSION max_execution_time = %d", milliseconds)
+		if strings.Contains(version, "MariaDB") {
+			statement = fmt.Sprintf("SET SESSION max_statement_time = %d", milliseconds/1000)
+		}
+	}
+	_, err := tx.ExecContext(ctx, statement)
+	return err
+}
+
+// historyReader reads of one cluster. microseconds is the time between two times in the language of the engine.
+type historyReader struct {
+	db.DBTX
+	cluster      string
+	microseconds string
+}
+
+// dayOf is a day of one line: the sums of two amounts, each times the microseconds for which it was recorded, and
+// those microseconds.
+type dayOf struct {
+	trends.Subject
+	day                   time.Time
+	first, second, during float64
+}
+
+// lineTable says where lines are: the keys of a table of intervals, its two amounts, and which rows make a line.
+type lineTable struct {
+	name, first, second, condition string
+	keys                           []string
+	// into returns where to put the keys.
+	into func(*dayOf) []any
+}
+
+var poolLines = lineTable{
+	"proffer_pool_interval", "capacity", "committed", "i.capacity > 0", []string{"policy", "resource"},
+	func(d *dayOf) []any { return []any{&d.Policy, &d.Resource} },
+}
+
+var consumerLines = lineTable{
+	"proffer_usage_interval", "granted", "amount",
+	"i.resource IN ('cpu', 'memory') AND (i.granted > 0 OR i.amount > 0)", []string{"consumer", "class", "resource"},
+	func(d *dayOf) []any { return []any{&d.Consumer, &d.Class, &d.Resource} },
+}
+
+// query returns the query for the days of the first maxLines lines. It takes the cluster and the first day, and both
+// again with the first day a second time.
+func (t *lineTable) query(microseconds string) string {
+	during := fmt.Sprintf(microseconds, "GREATEST(i.valid_from, d.day)",
+		"LEAST(COALESCE(i.valid_to, c.seen_at), d.day + INTERVAL '1' DAY)")
+	var selected, joined []string
+	for _, key := range t.keys {
+		selected, joined = append(selected, "i."+key), append(joined, "s."+key+" = i."+key)
+	}
+	text := `SELECT KEYS, d.day, SUM(i.FIRST * 1.0e0 * DURING), SUM(i.SECOND * 1.0e0 * DURING), SUM(1.0e0 * DURING)
+FROM TABLE AS i
+JOIN proffer_cluster AS c ON c.id = i.cluster_id
+JOIN (
+    SELECT DISTINCT KEYS
+    FROM TABLE AS i JOIN proffer_cluster AS c ON c.id = i.cluster_id
+    WHERE c.name = ? AND (i.valid_to IS NULL OR i.valid_to >= ?) AND CONDITION
+    ORDER BY KEYS LIMIT MOST
+) AS s ON JOINED
+JOIN proffer_day AS d
+    ON d.day >= CAST(i.valid_from AS DATE) AND d.day <= CAST(COALESCE(i.valid_to, c.seen_at) AS DATE)
+WHERE c.name = ? AND (i.valid_to IS NULL OR i.valid_to >= ?) AND d.day >= ?
+    AND COALESCE(i.valid_to, c.seen_at) > i.valid_from
+GROUP BY KEYS, d.day`
+	return strings.NewReplacer(
+		"KEYS", strings.Join(selected, ", "), "JOINED", strings.Join(joined, " AND "), "TABLE", t.name, "FIRST", t.first,
+		"SECOND", t.second, "DURING", during, "CONDITION", t.condition, "MOST", strconv.Itoa(maxLines),
+	).Replace(text)
+}
+
+// days reads the days of all lines of a table.
+func (r *historyReader) days(ctx context.Context, m *trends.Month, t *lineTable) (all []dayOf, err error) {
+	args := []any{r.cluster, m.From(), r.cluster, m.From(), m.From()}
+	err = r.list(ctx, t.query(r.microseconds), args, func(rows *sql.Rows) error {
+		var d dayOf
+		err := rows.Scan(append(t.into(&d), &d.day, &d.first, &d.second, &d.during)...)
+		all = append(all, d)
+		return err
+	})
+	return all, err
+}
+
+// list calls f with each row of a query.
+func (r *historyReader) list(ctx context.Context, query string, args []any, f func(*sql.Rows) error) error {
+	rows, err := r.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// lines reads the lines. A consumer without a row had nothing. What had one for longest tells for how much of a day
+// there are books.
+func (r *historyReader) lines(ctx context.Context, m *trends.Month) error {
+	pools, err := r.days(ctx, m, &poolLines)
+	if err != nil {
+		return err
+	}
+	consumers, err := r.days(ctx, m, &consumerLines)
+	if err != nil {
+		return err
+	}
+	recorded := map[time.Time]float64{}
+	for _, all := range [][]dayOf{pools, consumers} {
+		for i := range all {
+			recorded[all[i].day] = max(recorded[all[i].day], all[i].during)
+		}
+	}
+	for i := range pools {
+		if d := &pools[i]; d.during > 0 {
+			m.AddPool(d.day, d.Subject, d.first/d.during, d.second/d.during)
+		}
+	}
+	for i := range consumers {
+		d := &consumers[i]
+		if _, known := m.Lines(d.Subject); !known {
+			for day, during := range recorded {
+				if during > 0 {
+					m.AddConsumer(day, d.Subject, 0, 0)
+				}
+			}
+		}
+		if during := recorded[d.day]; during > 0 {
+			m.AddConsumer(d.day, d.Subject, d.first/during, d.second/during)
+		}
+	}
+	return nil
+}
+
+func (r *historyReader) due(ctx context.Context, m *trends.Month) error {
+	query := `SELECT consumer, class, currency, ROUND(SUM(amount_due), 2) FROM proffer_granted_daily
+WHERE cluster = ? AND day >= ? AND amount_due IS NOT NULL
+GROUP BY consumer, class, currency ORDER BY currency, consumer, class LIMIT ` + strconv.Itoa(maxDue+1)
+	amounts := 0
+	return r.list(ctx, query, []any{r.cluster, m.Began()}, func(rows *sql.Rows) error {
+		if amounts++; amounts > maxDue {
+			return fmt.Errorf("more than %d amounts are due", maxDue)
+		}
+		var consumer string
+		var due trends.Due
+		if err := rows.Scan(&consumer, &due.Class, &due.Currency, &due.Amount); err != nil {
+			return err
+		}
+		return m.AddDue(consumer, due)
+	})
+}
