@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"encoding/json"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -183,6 +184,38 @@ func TestTheLinksInTheDocsResolve(t *testing.T) {
 	}
 	if n < 50 {
 		t.Errorf("%d links, want at least 50", n)
+	}
+}
+
+// Two clicks lead from docs/README.md to each page, and one from the README to docs/README.md.
+func TestEachPageOfTheDocsIsTwoClicksAway(t *testing.T) {
+	linked := func(page string) map[string]bool {
+		text, err := os.ReadFile(page)
+		test.Must(t, err)
+		all := map[string]bool{}
+		for _, match := range link.FindAllStringSubmatch(string(text), -1) {
+			if match[1] != "" {
+				all[filepath.Join(filepath.Dir(page), match[1])] = true
+			}
+		}
+		return all
+	}
+	const index = "../../docs/README.md"
+	if !linked("../../README.md")[filepath.Clean(index)] {
+		t.Error("the README does not link to docs/README.md")
+	}
+	within := linked(index)
+	for page := range maps.Clone(within) {
+		if filepath.Ext(page) == ".md" {
+			maps.Copy(within, linked(page))
+		}
+	}
+	pages, err := filepath.Glob("../../docs/*.md")
+	test.Must(t, err)
+	for _, page := range append(pages, "../../SECURITY.md", "../../CONTRIBUTING.md") {
+		if !within[filepath.Clean(page)] && filepath.Clean(page) != filepath.Clean(index) {
+			t.Errorf("%s is more than two clicks away", page)
+		}
 	}
 }
 
