@@ -18,6 +18,9 @@ import (
 	"proffer.dev/proffer/internal/trends"
 )
 
+// day is the time of a point of a line.
+const day = 24 * time.Hour
+
 const (
 	// historyPeriod is the time between two readings of the history, and historyRetry that after one that failed.
 	historyPeriod = 30 * time.Minute
@@ -100,7 +103,7 @@ func (h *History) read(ctx context.Context) error {
 // readMonth reads in one transaction. It returns nil if the cluster has no books yet. If only what is due could not
 // be read, it returns the lines and an error.
 func readMonth(ctx context.Context, pool *sql.DB, o *Options) (*trends.Month, error) {
-	tx, err := pool.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
+	tx, err := pool.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelRepeatableRead, ReadOnly: true})
 	if err != nil {
 		return nil, err
 	}
@@ -121,8 +124,14 @@ func readMonth(ctx context.Context, pool *sql.DB, o *Options) (*trends.Month, er
 		return nil, err
 	}
 	m := trends.NewMonth(seen.Time)
+	if o.Retention > 0 {
+		r.since = m.To.Add(-o.Retention).Truncate(day).Add(day)
+	}
 	if err := r.lines(ctx, m); err != nil {
 		return nil, err
+	}
+	if m.Began().Before(r.since) {
+		return m, nil // Some of what is due is no longer there.
 	}
 	if err := r.due(ctx, m); err != nil {
 		m.ForgetDue()
@@ -134,7 +143,8 @@ func readMonth(ctx context.Context, pool *sql.DB, o *Options) (*trends.Month, er
 // endOverdue has the server end a statement that takes too long: MySQL goes on when its client is gone.
 func endOverdue(ctx context.Context, tx *sql.Tx, engine config.DatabaseEngine) error {
 	milliseconds := historyTimeout.Milliseconds()
-	statement := fmt.Sprintf("SELECT set_config('statement_timeout', '%d', true)", milliseconds)
+	statement := fmt.Sprintf("SELECT set_config('statement_timeout', '%d', true), "+
+		"set_config('idle_in_transaction_session_timeout', '%ss', true)", milliseconds, idleSeconds)
 	if engine == config.MySQL {
 		var version string
 		if err := tx.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
@@ -149,11 +159,13 @@ func endOverdue(ctx context.Context, tx *sql.Tx, engine config.DatabaseEngine) e
 	return err
 }
 
-// historyReader reads of one cluster. microseconds is the time between two times in the language of the engine.
+// historyReader reads of one cluster. microseconds is the time between two times in the language of the engine. Rows
+// that ended before since, a midnight, may be gone.
 type historyReader struct {
 	db.DBTX
 	cluster      string
 	microseconds string
+	since        time.Time
 }
 
 // dayOf is a day of one line: the sums of two amounts, each times the microseconds for which it was recorded, and
@@ -239,9 +251,58 @@ func (r *historyReader) list(ctx context.Context, query string, args []any, f fu
 	return rows.Err()
 }
 
-// lines reads the lines. A consumer without a row had nothing. What had one for longest tells for how much of a day
-// there are books.
+// recorded returns for how many microseconds of each day there are books. There is a policy whenever something is
+// offered, so the first one tells when they began: on its day, what lasts longest does.
+func (r *historyReader) recorded(ctx context.Context, m *trends.Month) (map[time.Time]float64, error) {
+	var first sql.NullTime
+	err := r.QueryRowContext(ctx, "SELECT MIN(p.valid_from) FROM proffer_policy_version AS p "+
+		"JOIN proffer_cluster AS c ON c.id = p.cluster_id WHERE c.name = ?", r.cluster).Scan(&first)
+	if err != nil {
+		return nil, err
+	}
+	began := m.From()
+	for _, at := range []time.Time{first.Time.Truncate(day), r.since} {
+		if at.After(began) {
+			began = at
+		}
+	}
+	recorded := map[time.Time]float64{}
+	for from := began; from.Before(m.To); from = from.Add(day) {
+		recorded[from] = within(from, from, m.To)
+	}
+	if !first.Time.Before(began) {
+		delete(recorded, began)
+	}
+	gaps := "SELECT g.valid_from, g.valid_to FROM proffer_gap AS g JOIN proffer_cluster AS c ON c.id = g.cluster_id " +
+		"WHERE c.name = ? AND g.valid_to > ?"
+	err = r.list(ctx, gaps, []any{r.cluster, began}, func(rows *sql.Rows) error {
+		var from, to time.Time
+		err := rows.Scan(&from, &to)
+		for on := range recorded {
+			recorded[on] -= within(on, from, to)
+		}
+		return err
+	})
+	return recorded, err
+}
+
+// within returns how many microseconds of a day are between two times.
+func within(on, from, to time.Time) float64 {
+	if from.Before(on) {
+		from = on
+	}
+	if end := on.Add(day); end.Before(to) {
+		to = end
+	}
+	return float64(max(0, to.Sub(from)).Microseconds())
+}
+
+// lines reads the lines. A consumer without a row has nothing, while there are books.
 func (r *historyReader) lines(ctx context.Context, m *trends.Month) error {
+	recorded, err := r.recorded(ctx, m)
+	if err != nil {
+		return err
+	}
 	pools, err := r.days(ctx, m, &poolLines)
 	if err != nil {
 		return err
@@ -250,27 +311,24 @@ func (r *historyReader) lines(ctx context.Context, m *trends.Month) error {
 	if err != nil {
 		return err
 	}
-	recorded := map[time.Time]float64{}
-	for _, all := range [][]dayOf{pools, consumers} {
-		for i := range all {
-			recorded[all[i].day] = max(recorded[all[i].day], all[i].during)
-		}
-	}
 	for i := range pools {
 		if d := &pools[i]; d.during > 0 {
 			m.AddPool(d.day, d.Subject, d.first/d.during, d.second/d.during)
 		}
 	}
+	for i := range consumers { // What is the same before and after a gap has a row in it.
+		recorded[consumers[i].day] = max(recorded[consumers[i].day], consumers[i].during)
+	}
 	for i := range consumers {
 		d := &consumers[i]
 		if _, known := m.Lines(d.Subject); !known {
-			for day, during := range recorded {
-				if during > 0 {
-					m.AddConsumer(day, d.Subject, 0, 0)
+			for on, during := range recorded {
+				if during > 0 && !on.Before(r.since) {
+					m.AddConsumer(on, d.Subject, 0, 0)
 				}
 			}
 		}
-		if during := recorded[d.day]; during > 0 {
+		if during := recorded[d.day]; during > 0 && !d.day.Before(r.since) {
 			m.AddConsumer(d.day, d.Subject, d.first/during, d.second/during)
 		}
 	}
