@@ -52,6 +52,18 @@ func (g *grants) countWaiting(decided *grant.Answer) {
 	g.byPolicy[decided.Policy.Name] = under
 }
 
+// holdsNothing reports whether a slice has nothing but zeros, and nothing else of it counts.
+func holdsNothing(s *grant.Slice) bool {
+	for _, amounts := range []capacity.Amounts{s.Granted, s.Used, s.Recorded} {
+		for _, amount := range amounts {
+			if amount > 0 {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // count adds what a slice is granted, or is about to be, or what its pods use or is on record if that is more.
 // What a slice has counts in the class that it was granted in: until the slice is answered in another one,
 // nothing of it is free there.
@@ -59,6 +71,9 @@ func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting)
 	next := what == GrantedAndDecided && decided.Verdict == grant.Accept
 	if asked.Granted == nil && !next && len(asked.Used) == 0 && len(asked.Recorded) == 0 {
 		return
+	}
+	if decided.Policy == nil && holdsNothing(asked) {
+		return // It was taken back: its consumer is known no longer for it.
 	}
 	has := asked.Granted
 	if asked.GrantedIn != "" && asked.GrantedIn != asked.Class {

@@ -48,6 +48,12 @@ func TestGrantsCountInTheClassThatTheyWereMadeIn(t *testing.T) {
 			map[string]int64{"silver": 6000}, map[string]int32{},
 			map[string][]string{"silver": {"gold-policy"}},
 		},
+		"a slice from which no policy has left anything": {
+			grant.Slice{Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 0}, GrantedIn: "silver", GrantedBy: "gold-policy"},
+			grant.Answer{Verdict: grant.Accept, Lines: line(6000, 0)}, GrantedAndDecided,
+			map[string]int64{}, map[string]int32{},
+			nil,
+		},
 		"pods of a slice that is granted nothing": {
 			grant.Slice{Consumer: "rome", Class: "silver", Used: capacity.Amounts{"cpu": 1000}},
 			grant.Answer{Policy: silver, Lines: line(6000, 0)}, GrantedAndDecided,
