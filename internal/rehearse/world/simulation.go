@@ -1,6 +1,7 @@
 package world
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 
@@ -17,6 +18,19 @@ const restless = "there are still changes after 100 evaluations: the answer is o
 // daemons is the line of Simulation.Unknown for nodes that join.
 const daemons = "the pods that DaemonSets start on nodes that join: all that these nodes have counts as free"
 
+// drained is the line of Simulation.Unknown for nodes that leave with pods.
+const drained = "where the pods of drained nodes run then (%d now): they count nowhere"
+
+// drainedPods returns the number of pods on nodes that leave.
+func drainedPods(o *rehearse.Outcome) (pods int) {
+	for p := range o.World.Content.Pods {
+		if slices.Contains(o.Change.Drain, p.Node) {
+			pods++
+		}
+	}
+	return pods
+}
+
 // SimulationOf returns the outcome of a rehearsal. Problems come from ChangeOf, and unknown lists what
 // the world did not hold.
 func SimulationOf(
@@ -29,6 +43,9 @@ func SimulationOf(
 	if len(o.Change.AddNodes) > 0 {
 		s.Unknown = append(s.Unknown, unselected(o)...)
 		s.Unknown = append(s.Unknown, daemons)
+	}
+	if pods := drainedPods(o); pods > 0 {
+		s.Unknown = append(s.Unknown, fmt.Sprintf(drained, pods))
 	}
 	truncated := func(list string, more bool) {
 		if more {
