@@ -29,7 +29,7 @@ func parseSubject(text string) (subject, error) {
 		return s, fmt.Errorf("%q names no consumer: write CONSUMER, CONSUMER/CLASS or CONSUMER/CLASS/RESOURCE", text)
 	}
 	if len(parts) > 1 {
-		s.class = &parts[1]
+		s.class = new(output.ClassOf(parts[1]))
 	}
 	if len(parts) > 2 {
 		if parts[2] == "" {

@@ -64,6 +64,7 @@ func TestTheSubjectNarrowsTheExplanation(t *testing.T) {
 		"rome/gold":        "gold/cpu gold/memory gold/nvidia.com/gpu gold/pods 2 policies 1 slices",
 		"rome/":            "/cpu /memory /pods 1 policies 0 slices",
 		"rome//cpu":        "/cpu 1 policies 0 slices",
+		"rome/<unnamed>":   "/cpu /memory /pods 1 policies 0 slices",
 		"rome/gold/memory": "gold/memory 2 policies 1 slices",
 		// A resource has a slash of its own.
 		"rome/gold/nvidia.com/gpu": "gold/nvidia.com/gpu 2 policies 1 slices",

@@ -96,7 +96,7 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 			if err := checkOrder(o.order); err != nil {
 				return err
 			}
-			o.oneClass = cmd.Flags().Changed("class")
+			o.class, o.oneClass = output.ClassOf(o.class), cmd.Flags().Changed("class")
 			return o.run(cmd.Context())
 		},
 	}

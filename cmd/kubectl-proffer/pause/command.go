@@ -89,8 +89,10 @@ type options struct {
 	until    string
 	// consumer is empty for all of them.
 	consumer string
-	// affects reports whether a command without names is for a policy of the class.
+	// affects reports whether a command without names is for a policy of the class, and ends says whether the command
+	// ends a pause.
 	affects func(p *unstructured.Unstructured) bool
+	ends    bool
 	// yes is set if stop does not ask.
 	yes bool
 }
@@ -113,7 +115,7 @@ func NewPauseCommand(flags *operatorclient.Flags, streams genericiooptions.IOStr
 // NewResumeCommand returns the command resume.
 func NewResumeCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &options{flags: flags, streams: streams, now: time.Now}
-	o.affects = o.isPaused
+	o.affects, o.ends = o.isPaused, true
 	cmd := o.command(o.each((*options).resume))
 	cmd.Use = "resume POLICY... | --class CLASS | --consumer CONSUMER"
 	cmd.Short = "End the pause or the stop of policies"
@@ -135,7 +137,7 @@ func (o *options) command(edit run) *cobra.Command {
 	cmd := &cobra.Command{
 		ValidArgsFunction: complete.Policies(o.flags),
 		RunE: func(cmd *cobra.Command, names []string) error {
-			o.anyClass = !cmd.Flags().Changed("class")
+			o.class, o.anyClass = output.ClassOf(o.class), !cmd.Flags().Changed("class")
 			if f := cmd.Flags().Lookup("consumer"); f != nil && f.Changed && o.consumer == "" {
 				return errors.New("--consumer is empty: write the ID of a consumer")
 			}
@@ -260,10 +262,13 @@ func (o *options) mayBeFor(p *unstructured.Unstructured) bool {
 
 // wanted says what none of the policies is.
 func (o *options) wanted() string {
-	if o.consumer != "" {
-		return "for " + o.consumer + ", or paused for it"
+	switch {
+	case o.consumer == "":
+		return "in force"
+	case o.ends:
+		return "paused for " + o.consumer
 	}
-	return "in force"
+	return "for " + o.consumer
 }
 
 // isPaused reports whether there may be something to resume.

@@ -173,17 +173,19 @@ func TestErrorsSayWhatToDo(t *testing.T) {
 		args []string
 		want string
 	}{
-		"no policy":        {"", []string{"pause"}, "name policies, or a class with --class, but not both, or a consumer with --consumer: see pause --help"},
-		"both":             {"", []string{"pause", "gold", "--class=gold"}, "name policies, or a class with --class, but not both, or a consumer with --consumer: see pause --help"},
-		"an unknown one":   {"", []string{"pause", "glod"}, `resourcepolicies.proffer.dev "glod" not found: see kubectl get resourcepolicies`},
-		"no such consumer": {"", []string{"pause", "--class=glod", "--consumer=rome"}, `no ResourcePolicy of the class "glod" is for rome, or paused for it: see kubectl get resourcepolicies`},
-		"no consumer":      {"", []string{"pause", "gold", "--consumer="}, "--consumer is empty: write the ID of a consumer"},
-		"another consumer": {"", []string{"pause", "gold", "--consumer=lima"}, "it is a dry run, or for other consumers than lima: there is nothing to pause"},
-		"a wrong consumer": {"", []string{"pause", "free", "--consumer=Rome"}, "a cluster ID is a lower-case UUID or a DNS-1123 label, such as rome: write it as Liqo shows it"},
-		"an unknown class": {"", []string{"resume", "--class=glod"}, `no ResourcePolicy of the class "glod" is in force: see kubectl get resourcepolicies`},
-		"no rights":        {"eve", []string{"pause", "gold"}, "ask for the ClusterRole proffer-resourcepolicy-editor"},
-		"a wrong end":      {"", []string{"pause", "gold", "--until=tomorrow"}, "ResourcePolicy gold: --until=tomorrow: write a time of day such as 06:00, a duration such as 2h, or 2026-12-01T06:00:00Z"},
-		"an end before":    {"", []string{"pause", "gold", "--until=2020-01-01T00:00:00Z"}, "ResourcePolicy gold: --until=2020-01-01T00:00:00Z: that is over: write a time to come"},
+		"no policy":         {"", []string{"pause"}, "name policies, or a class with --class, but not both, or a consumer with --consumer: see pause --help"},
+		"both":              {"", []string{"pause", "gold", "--class=gold"}, "name policies, or a class with --class, but not both, or a consumer with --consumer: see pause --help"},
+		"an unknown one":    {"", []string{"pause", "glod"}, `resourcepolicies.proffer.dev "glod" not found: see kubectl get resourcepolicies`},
+		"no such consumer":  {"", []string{"pause", "--class=glod", "--consumer=rome"}, `no ResourcePolicy of the class "glod" is for rome: see kubectl get resourcepolicies`},
+		"no consumer":       {"", []string{"pause", "gold", "--consumer="}, "--consumer is empty: write the ID of a consumer"},
+		"another consumer":  {"", []string{"pause", "gold", "--consumer=lima"}, "it is a dry run, or for other consumers than lima: there is nothing to pause"},
+		"a wrong consumer":  {"", []string{"pause", "free", "--consumer=Rome"}, "a cluster ID is a lower-case UUID or a DNS-1123 label, such as rome: write it as Liqo shows it"},
+		"nothing to end":    {"", []string{"resume", "--class=glod", "--consumer=rome"}, `no ResourcePolicy of the class "glod" is paused for rome: see kubectl get resourcepolicies`},
+		"the unnamed class": {"", []string{"resume", "--class=<unnamed>", "--consumer=rome"}, `no ResourcePolicy of the class "" is paused for rome: see kubectl get resourcepolicies`},
+		"an unknown class":  {"", []string{"resume", "--class=glod"}, `no ResourcePolicy of the class "glod" is in force: see kubectl get resourcepolicies`},
+		"no rights":         {"eve", []string{"pause", "gold"}, "ask for the ClusterRole proffer-resourcepolicy-editor"},
+		"a wrong end":       {"", []string{"pause", "gold", "--until=tomorrow"}, "ResourcePolicy gold: --until=tomorrow: write a time of day such as 06:00, a duration such as 2h, or 2026-12-01T06:00:00Z"},
+		"an end before":     {"", []string{"pause", "gold", "--until=2020-01-01T00:00:00Z"}, "ResourcePolicy gold: --until=2020-01-01T00:00:00Z: that is over: write a time to come"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, failure := call(t, tc.user, tc.args[0], tc.args[1:]...)

@@ -25,6 +25,15 @@ func Class(name string) string {
 	return visible.Class(name)
 }
 
+// ClassOf returns the name of a class that somebody has typed, who may have copied what stands for the one without
+// a name.
+func ClassOf(typed string) string {
+	if typed == Unnamed {
+		return ""
+	}
+	return typed
+}
+
 // Wide is the format of --output that is a table with exact amounts.
 const Wide = "wide"
 
