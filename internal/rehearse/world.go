@@ -77,8 +77,8 @@ func (c *Change) policies(before []table.Policy) []table.Policy {
 	return after
 }
 
-// carryOut changes the nodes and pods of a ledger with this content.
-func (c *Change) carryOut(l *capacity.Ledger, content *capacity.Copy) {
+// carryOut changes the nodes and pods of a ledger with this content. It returns how many pods leave with drained nodes.
+func (c *Change) carryOut(l *capacity.Ledger, content *capacity.Copy) (gone int) {
 	drained := make(map[string]struct{}, len(c.Drain))
 	for _, name := range c.Drain {
 		drained[name] = struct{}{}
@@ -86,14 +86,16 @@ func (c *Change) carryOut(l *capacity.Ledger, content *capacity.Copy) {
 	}
 	if len(drained) > 0 {
 		for p := range content.Pods {
-			if _, gone := drained[p.Node]; gone {
+			if _, leaves := drained[p.Node]; leaves {
 				l.DeletePod(p.Key)
+				gone++
 			}
 		}
 	}
 	for _, n := range c.AddNodes {
 		l.SetNode(n)
 	}
+	return gone
 }
 
 // notAsked is the problem of a monitor that has not answered yet: a rehearsal asks none.
@@ -229,6 +231,8 @@ type Outcome struct {
 	Change *Change
 	// Without is the world at rest without the change, With the one at rest with it.
 	Without, With *Rested
+	// DrainedPods is the number of pods on the nodes that leave. They are on no node of With.
+	DrainedPods int
 }
 
 // Rehearse lets the world rest without the change, and with it. It returns nil as soon as ended
@@ -245,7 +249,7 @@ func Rehearse(w *World, c *Change, ended func() bool) *Outcome {
 		settled.Offers, settled.Levels, settled.Now = o.Without.Offers, o.Without.levels, o.Without.time
 		w, o.World = &settled, &settled
 	}
-	c.carryOut(l, w.Content)
+	o.DrainedPods = c.carryOut(l, w.Content)
 	if o.With = w.rest(l, c.policies(w.Policies), ended); o.With == nil {
 		return nil
 	}

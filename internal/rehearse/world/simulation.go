@@ -21,16 +21,6 @@ const daemons = "the pods that DaemonSets start on nodes that join: all that the
 // drained is the line of Simulation.Unknown for nodes that leave with pods.
 const drained = "where the pods of drained nodes run then (%d now): they count nowhere"
 
-// drainedPods returns the number of pods on nodes that leave.
-func drainedPods(o *rehearse.Outcome) (pods int) {
-	for p := range o.World.Content.Pods {
-		if slices.Contains(o.Change.Drain, p.Node) {
-			pods++
-		}
-	}
-	return pods
-}
-
 // SimulationOf returns the outcome of a rehearsal. Problems come from ChangeOf, and unknown lists what
 // the world did not hold.
 func SimulationOf(
@@ -44,8 +34,8 @@ func SimulationOf(
 		s.Unknown = append(s.Unknown, unselected(o)...)
 		s.Unknown = append(s.Unknown, daemons)
 	}
-	if pods := drainedPods(o); pods > 0 {
-		s.Unknown = append(s.Unknown, fmt.Sprintf(drained, pods))
+	if o.DrainedPods > 0 {
+		s.Unknown = append(s.Unknown, fmt.Sprintf(drained, o.DrainedPods))
 	}
 	truncated := func(list string, more bool) {
 		if more {
