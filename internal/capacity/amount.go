@@ -17,6 +17,16 @@ const (
 // pods, devices). An absent name is not the same as an amount of 0.
 type Amounts map[string]int64
 
+// Empty reports whether no amount is more than 0.
+func (a Amounts) Empty() bool {
+	for _, amount := range a {
+		if amount > 0 {
+			return false
+		}
+	}
+	return true
+}
+
 // Less returns the amounts without those of others, of each name what is left above 0. It is nil if nothing is left.
 func (a Amounts) Less(others Amounts) Amounts {
 	var rest Amounts

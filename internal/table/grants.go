@@ -54,14 +54,7 @@ func (g *grants) countWaiting(decided *grant.Answer) {
 
 // holdsNothing reports whether a slice has nothing but zeros, and nothing else of it counts.
 func holdsNothing(s *grant.Slice) bool {
-	for _, amounts := range []capacity.Amounts{s.Granted, s.Used, s.Recorded} {
-		for _, amount := range amounts {
-			if amount > 0 {
-				return false
-			}
-		}
-	}
-	return true
+	return s.Granted.Empty() && s.Used.Empty() && s.Recorded.Empty()
 }
 
 // count adds what a slice is granted, or is about to be, or what its pods use or is on record if that is more.

@@ -21,14 +21,7 @@ type Share struct {
 }
 
 // Empty reports whether nothing is held.
-func (s Share) Empty() bool {
-	for _, amount := range s.Amounts {
-		if amount > 0 {
-			return false
-		}
-	}
-	return true
-}
+func (s Share) Empty() bool { return s.Amounts.Empty() }
 
 // covers reports whether no amount of the other share is larger, whatever the classes.
 func (s Share) covers(o Share) bool {
