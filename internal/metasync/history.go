@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -316,6 +317,7 @@ func (r *historyReader) lines(ctx context.Context, m *trends.Month) error {
 			m.AddPool(d.day, d.Subject, d.first/d.during, d.second/d.during)
 		}
 	}
+	consumers = slices.DeleteFunc(consumers, func(d dayOf) bool { return d.day.Before(r.since) })
 	for i := range consumers { // What is the same before and after a gap has a row in it.
 		recorded[consumers[i].day] = max(recorded[consumers[i].day], consumers[i].during)
 	}
@@ -323,12 +325,12 @@ func (r *historyReader) lines(ctx context.Context, m *trends.Month) error {
 		d := &consumers[i]
 		if _, known := m.Lines(d.Subject); !known {
 			for on, during := range recorded {
-				if during > 0 && !on.Before(r.since) {
+				if during > 0 {
 					m.AddConsumer(on, d.Subject, 0, 0)
 				}
 			}
 		}
-		if during := recorded[d.day]; during > 0 && !d.day.Before(r.since) {
+		if during := recorded[d.day]; during > 0 {
 			m.AddConsumer(d.day, d.Subject, d.first/during, d.second/during)
 		}
 	}

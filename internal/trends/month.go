@@ -11,7 +11,7 @@ import (
 const Days = 30
 
 // Month is what the accounting database has of the last 30 days, and of the present month. It does not change once it
-// is filled.
+// is filled. A nil Month knows nothing.
 type Month struct {
 	// To is the time up to which it is complete, in UTC.
 	To    time.Time
@@ -78,11 +78,10 @@ func (m *Month) at(day time.Time, of Subject) (*Lines, int) {
 // the day of which there are records, NaN for none. Of a pool, Used is nil, and of a consumer Capacity. It returns
 // false for a subject without records. Nobody may change the lines.
 func (m *Month) Lines(of Subject) (Lines, bool) {
-	l := m.lines[of]
-	if l == nil {
+	if m == nil || m.lines[of] == nil {
 		return Lines{}, false
 	}
-	return *l, true
+	return *m.lines[of], true
 }
 
 // AddDue adds what is due from a consumer for what it was granted since the month began. Amounts of one currency
@@ -106,10 +105,20 @@ func (m *Month) AddDue(consumer string, d Due) error {
 func (m *Month) ForgetDue() { m.due, m.total = map[string][]Due{}, nil }
 
 // Due returns what is due from a consumer, nil for nothing.
-func (m *Month) Due(consumer string) []Due { return m.due[consumer] }
+func (m *Month) Due(consumer string) []Due {
+	if m == nil {
+		return nil
+	}
+	return m.due[consumer]
+}
 
 // Total returns the sum of what is due from all consumers, by currency.
-func (m *Month) Total() []Due { return m.total }
+func (m *Month) Total() []Due {
+	if m == nil {
+		return nil
+	}
+	return m.total
+}
 
 func unknownDays() []float64 {
 	days := make([]float64, Days)

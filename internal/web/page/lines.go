@@ -40,11 +40,7 @@ func linesOf(view View, of trends.Subject) *lines {
 
 // monthOf returns the lines of the last 30 days, nil for lines that are not known.
 func monthOf(view View, of trends.Subject) *lines {
-	m := view.Month()
-	if m == nil {
-		return nil
-	}
-	l, ok := m.Lines(of)
+	l, ok := view.Month().Lines(of)
 	if !ok {
 		return nil
 	}

@@ -22,8 +22,11 @@ type pool struct {
 	rest.Policy
 	// Resources is empty for fixed amounts, which have no pool.
 	Resources []level
-	// Month is set if something is known of the last 30 days.
-	Month bool
+}
+
+// HasMonth reports whether something is known of the last 30 days.
+func (p pool) HasMonth() bool {
+	return slices.ContainsFunc(p.Resources, func(l level) bool { return l.Month != nil })
 }
 
 // level shows the committed and the used part of one resource of a pool.
@@ -50,13 +53,19 @@ type overviewData struct {
 type dues struct {
 	Month, To string
 	Amounts   []trends.Due
+	// ByClass is set if the amounts are of classes.
+	ByClass bool
 }
 
-func duesOf(m *trends.Month, amounts []trends.Due) *dues {
+// duesOf returns nil if nothing is due.
+func duesOf(m *trends.Month, amounts []trends.Due, byClass bool) *dues {
 	if len(amounts) == 0 {
 		return nil
 	}
-	return &dues{Month: m.Began().Format("January 2006"), To: m.To.Format("2006-01-02 15:04 MST"), Amounts: amounts}
+	return &dues{
+		Month: m.Began().Format("January 2006"), To: m.To.Format("2006-01-02 15:04 MST"), Amounts: amounts,
+		ByClass: byClass,
+	}
 }
 
 // overviewPage shows what needs somebody, which each document has, and the pools of each class.
@@ -71,18 +80,14 @@ func overviewPage(view View, _ *http.Request) (document, error) {
 			class = &classOf{Name: p.Class}
 			classes[p.Class] = class
 		}
-		levels := levelsOf(view, p, used[p.Name])
-		known := slices.ContainsFunc(levels, func(l level) bool { return l.Month != nil })
-		class.Pools = append(class.Pools, pool{Policy: p, Resources: levels, Month: known})
+		class.Pools = append(class.Pools, pool{Policy: p, Resources: levelsOf(view, p, used[p.Name])})
 	}
 	all := make([]*classOf, 0, len(classes))
 	for _, name := range slices.Sorted(maps.Keys(classes)) {
 		all = append(all, classes[name])
 	}
-	data := overviewData{Classes: all}
-	if m := view.Month(); m != nil {
-		data.Due = duesOf(m, m.Total())
-	}
+	month := view.Month()
+	data := overviewData{Classes: all, Due: duesOf(month, month.Total(), false)}
 	return document{Title: "Overview", Section: "overview", Body: "overview", Data: data}, nil
 }
 
@@ -135,10 +140,8 @@ func (c consumer) HasMonth() bool { return c.view.Month() != nil }
 
 // Due returns nil if nothing is due, or if that is not known.
 func (c consumer) Due() *dues {
-	if m := c.view.Month(); m != nil {
-		return duesOf(m, m.Due(c.ClusterID))
-	}
-	return nil
+	month := c.view.Month()
+	return duesOf(month, month.Due(c.ClusterID), true)
 }
 
 // consumerPage explains everything about one consumer.
