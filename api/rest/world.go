@@ -104,8 +104,8 @@ type WorldSlice struct {
 	Recorded Amounts `json:"recorded,omitempty"`
 	// Falling is the part of a fixed grant that counts until the next answer is written, and is gone then.
 	Falling Amounts `json:"falling,omitempty"`
-	// GrantedBy is the policy that Granted came from, GrantedIn the class at that time, and Reclaim the
-	// policy's reclaim.
+	// GrantedBy is the policy that Granted came from, or several of which it may have come, with a comma between
+	// them. GrantedIn is the class at that time, and Reclaim the policy's reclaim.
 	GrantedBy string           `json:"grantedBy,omitempty"`
 	GrantedIn string           `json:"grantedIn,omitempty"`
 	Reclaim   v1alpha1.Reclaim `json:"reclaim,omitempty"`

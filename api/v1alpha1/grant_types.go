@@ -131,7 +131,9 @@ type GrantedShare struct {
 	// +kubebuilder:validation:MaxLength=253
 	Class string `json:"class"`
 
-	// Policy is the ResourcePolicy that granted them.
+	// Policy is the ResourcePolicy that granted them. From before another policy answers the
+	// ResourceSlice until its answer is known to be stored, both are named, with a comma between
+	// them: the grant may be on the nodes of either.
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Policy string `json:"policy,omitempty"`

@@ -100,7 +100,7 @@ func (d *deferral) count(s *sliceState) sliceBefore {
 }
 
 // mayLeaveNodes reports whether the grant of a moved slice may be on nodes outside its present pool. If
-// the policy that granted it is gone and was for the same class, its nodes are unknown, and are taken
+// a policy that granted it is gone and was for the same class, its nodes are unknown, and are taken
 // to be the nodes of the policy that replaced it.
 func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 	pool := s.group.poolIndex()
@@ -109,25 +109,36 @@ func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 		return false
 	case s.changedClass():
 		return true
-	case pool == noPool || !a.input.InForce(s.GrantedBy):
+	case pool == noPool:
 		return false
 	}
-	return !slices.ContainsFunc(a.input.Pools, func(p offer.PolicyPool) bool {
-		return p.Policy == s.GrantedBy && slices.Contains(p.Within, pool)
+	return slices.ContainsFunc(offer.Granters(s.GrantedBy), func(by string) bool {
+		return a.input.InForce(by) && !slices.ContainsFunc(a.input.Pools, func(p offer.PolicyPool) bool {
+			return p.Policy == by && slices.Contains(p.Within, pool)
+		})
 	})
 }
 
 // formerCommitments returns the commitments in which the grant of a moved slice counts: of the pools
-// that overlap the pool of the policy that granted it, and of their unions; all if that policy is gone.
-func (a *allocation) formerCommitments(account *account, s *sliceState) []*commitments {
-	gone := s.GrantedBy == "" || !a.input.InForce(s.GrantedBy)
-	if other, exists := a.input.Other[s.GrantedBy]; gone && exists {
-		return a.commitmentsOf(account, &other)
+// that overlap the pool of a policy that granted it, and of their unions; all if such a policy is gone.
+func (a *allocation) formerCommitments(account *account, s *sliceState) (former []*commitments) {
+	granters := offer.Granters(s.GrantedBy)
+	gone := len(granters) == 0
+	for _, by := range granters {
+		other, exists := a.input.Other[by]
+		if !exists {
+			gone = gone || !a.input.InForce(by)
+			continue
+		}
+		for _, c := range a.commitmentsOf(account, &other) {
+			if !slices.Contains(former, c) {
+				former = append(former, c)
+			}
+		}
 	}
-	var former []*commitments
 	for i := range account.pools {
 		p := &account.pools[i]
-		if !gone && p.Policy != s.GrantedBy {
+		if !gone && !slices.Contains(granters, p.Policy) {
 			continue
 		}
 		for _, c := range slices.Concat(p.overlapping, p.unions) {

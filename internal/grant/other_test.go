@@ -1,6 +1,8 @@
 package grant
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -30,4 +32,42 @@ func TestWhatADryRunHasGrantedCountsOnItsNodesAlone(t *testing.T) {
 	w.policies[0].DryRun = true
 	w.settle(t)
 	w.want(t, want)
+}
+
+// A grant that may be on the nodes of two policies counts on both, and has no claim to those of the second that
+// others have not given up yet.
+func TestAGrantByEitherOfTwoPoliciesCountsOnTheNodesOfBoth(t *testing.T) {
+	in := func(name, class, zone string, ids ...string) offer.Policy {
+		p := offer.Policy{Name: name, Class: class, Nodes: &offer.Nodes{Percent: 100, Selection: inZone(zone)}}
+		if len(ids) > 0 {
+			p.Priority, p.Consumers = 1, offer.Scope{IDs: map[string]struct{}{ids[0]: {}}}
+		}
+		return p
+	}
+	of := func(key, consumer, class string, age, request, granted int64, by string) Slice {
+		s := Slice{Key: key, Consumer: consumer, Class: class, Created: age, Request: cpu(request)}
+		if granted > 0 {
+			s.Granted, s.GrantedBy, s.GrantedIn = cpu(granted), by, class
+		}
+		return s
+	}
+	for _, tc := range []struct {
+		by   string
+		left int64
+		want string
+	}{
+		{"gold", 8, "0 0 0"}, {"gold,other", 8, "0 0 0"}, {"gold,other", 0, "8 0 0"}, {"other", 0, "8 8 0"},
+	} {
+		w := newWorld(in("gold", "gold", "a"), in("other", "gold", "b", "rome"), in("silver", "silver", "b")).
+			node("a1", "a", cpu(8)).node("b1", "b", cpu(8)).
+			slice(of("passes", "rome", "gold", 1, 8, 8, tc.by)).slice(of("beside", "oslo", "gold", 2, 8, 0, "")).
+			slice(of("leaves", "paris", "silver", 3, 0, tc.left, "silver"))
+		var got []string
+		for _, a := range Allocate(w.terms(), w.slices) {
+			got = append(got, fmt.Sprint(a.Amounts()["cpu"]))
+		}
+		if text := strings.Join(got, " "); text != tc.want {
+			t.Errorf("granted by %s, with %d not given up: %s, want %s", tc.by, tc.left, text, tc.want)
+		}
+	}
 }

@@ -26,8 +26,8 @@ type Slice struct {
 	// Recorded is on record in the class, by the policy that decides. It counts like Used until an answer that
 	// grants less is written: nobody is lowered for it, and the slice itself may be granted all of it.
 	Recorded capacity.Amounts
-	// GrantedBy is the policy that Granted came from, GrantedIn the class of the slice at that
-	// time. If empty, they are taken to be the present ones.
+	// GrantedBy is the policy that Granted came from, or several of which it may have come, see offer.Granters;
+	// GrantedIn is the class of the slice at that time. If empty, they are taken to be the present ones.
 	GrantedBy, GrantedIn string
 	// Reclaim is the reclaim recorded with the grant. It applies if no policy decides any longer.
 	Reclaim offer.Reclaim

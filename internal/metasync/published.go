@@ -149,8 +149,8 @@ func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
 		namespace: d.Namespace, slice: d.Name, consumer: d.Consumer, class: d.Class,
 		policy: d.Policy(), accepted: d.Accepted(),
 	}
-	if row.policy == "" {
-		row.policy = d.GrantedBy
+	if by := offer.Granters(d.GrantedBy); row.policy == "" && len(by) > 0 {
+		row.policy = by[0]
 	}
 	terms := p.terms[row.policy]
 	add := func(resource string, asked, amount int64, reason string) {

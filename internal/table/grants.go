@@ -5,6 +5,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // Counting selects what CountGrants counts.
@@ -104,8 +105,10 @@ func (g *grants) countFormer(asked *grant.Slice) {
 		sum[name] = capacity.Sum(sum[name], amount)
 	}
 	g.addOrigin(asked.GrantedIn, asked)
-	if asked.GrantedBy != "" && some {
-		g.countUnder(asked.GrantedBy, asked.Consumer, sum)
+	for _, by := range offer.Granters(asked.GrantedBy) {
+		if some {
+			g.countUnder(by, asked.Consumer, sum)
+		}
 	}
 }
 
@@ -116,8 +119,14 @@ func (g *grants) addOrigin(class string, asked *grant.Slice) {
 		of = map[string][]string{}
 		g.by[class] = of
 	}
-	if !slices.Contains(of[asked.Consumer], asked.GrantedBy) {
-		of[asked.Consumer] = append(of[asked.Consumer], asked.GrantedBy)
+	granters := offer.Granters(asked.GrantedBy)
+	if len(granters) == 0 {
+		granters = []string{""}
+	}
+	for _, by := range granters {
+		if !slices.Contains(of[asked.Consumer], by) {
+			of[asked.Consumer] = append(of[asked.Consumer], by)
+		}
 	}
 }
 

@@ -105,8 +105,12 @@ func requirements(decided iter.Seq[table.DecidedSlice], policies []table.Policy,
 		}
 		if byPolicy {
 			labels = labelsOf(s.Answer.Policy)
-		} else if granted := byName[s.Slice.GrantedBy]; granted != nil {
-			labels = labelsOf(granted)
+		} else {
+			for _, by := range offer.Granters(s.Slice.GrantedBy) { // The last one has answered last.
+				if granted := byName[by]; granted != nil {
+					labels = labelsOf(granted)
+				}
+			}
 		}
 		if labels != "" && !known[s.User] {
 			known[s.User] = true

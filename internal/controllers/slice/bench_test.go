@@ -72,6 +72,12 @@ func newSettled(t testing.TB, slices int) (*Writer, *offer.AllocationInput) {
 // writeAll makes all writes that a slice needs, like an API server that never fails.
 func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
 	t.Helper()
+	return writeAllAs(t, b, uid, version, func(a sliceAnswer) sliceAnswer { return a })
+}
+
+// writeAllAs is writeAll with answers in this form.
+func writeAllAs(t testing.TB, b *grantCache, uid types.UID, version int, form func(sliceAnswer) sliceAnswer) int {
+	t.Helper()
 	if !b.startWrites(uid) {
 		return version
 	}
@@ -89,6 +95,7 @@ func writeAll(t testing.TB, b *grantCache, uid types.UID, version int) int {
 		case protocol.DeleteRecord:
 			b.confirmDelete(uid)
 		case protocol.WriteAnswer:
+			*step.answer = form(*step.answer)
 			object := step.answer.writeTo(step.on.object, time.Now())
 			object.SetResourceVersion(strconv.Itoa(version))
 			b.confirmAnswer(uid, &step, parseSlice(object))

@@ -153,6 +153,27 @@ var scenes = map[string]scene{
 		capacity: 3, missing: 2, grace: time.Hour, granted: []int64{3, 0}, ask: []int64{3, 2},
 		acting: 1, events: [numEvents]int{asks: 1, deletes: 1, creates: 1, waits: 1, returns: 1}, depth: 7,
 	},
+	// Until an answer of another policy is confirmed, a grant may be on the nodes of both.
+	"a policy that passes to another": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{passes: 2, ends: 1, asks: 1}, depth: 8,
+	},
+	"a policy that passes to another while a write is under way": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2},
+		events: [numEvents]int{passes: 2, fails: 1, asks: 1}, async: true, depth: 9,
+	},
+	"a policy that passes to another while another replica leads": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2},
+		events: [numEvents]int{passes: 2, terms: 1, asks: 1}, async: true, depth: 9,
+	},
+	"a policy that passes to another behind a gate that shuts": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2},
+		events: [numEvents]int{passes: 2, hides: 1, cordons: 1, asks: 1}, depth: 7,
+	},
+	"a policy that passes to another between a deletion and a creation": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{passes: 1, deletes: 1, creates: 1, waits: 1, runs: 1}, depth: 9,
+	},
 	"policies that come and go": {
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{removes: 2, shrinks: 2, waits: 2, asks: 1, drains: 2}, depth: 5,
@@ -352,7 +373,7 @@ func (w *world) key() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	k := key{&h}
-	for _, part := range []any{w.objects, w.pods, w.waiting, w.late, w.tenants, w.removed, w.shrunk, w.returned, w.left, w.now, w.term, w.flight, w.leader.grace, w.woken, w.alarm} {
+	for _, part := range []any{w.objects, w.pods, w.waiting, w.late, w.tenants, w.removed, w.shrunk, w.passed, w.returned, w.left, w.now, w.term, w.flight, w.leader.grace, w.woken, w.alarm} {
 		k.add(reflect.ValueOf(part))
 	}
 	for i := range w.objects {

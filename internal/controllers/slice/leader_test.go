@@ -265,15 +265,17 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 	if key[8] = w.missing; w.returned {
 		key[8] = 0
 	}
+	if w.passed {
+		key[9] = 1
+	}
 	if known := p.terms[key]; known != nil {
 		return known
 	}
 	ledger := capacity.NewLedger()
 	var policies []offer.Policy
 	for pool, class := range pools {
-		selected := labels.Set{"pool": class}
 		ledger.SetNode(capacity.Node{
-			Name: class, State: capacity.Ready, Labels: selected,
+			Name: class, State: capacity.Ready, Labels: selecting(class),
 			Allocatable: capacity.Amounts{capacity.CPU: 1 << 20, capacity.Memory: 1 << 20, thing: w.capacity - key[8]},
 		})
 		for owner, consumer := range consumers {
@@ -295,14 +297,32 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 		if pool == 0 && w.shrunk {
 			percent = 50
 		}
-		policies = append(policies, offer.Policy{Name: class, Class: class, Version: "1", Reclaim: w.reclaim, Nodes: &offer.Nodes{
-			Percent: percent, Selection: capacity.Selection{Selector: selection.Of(labels.SelectorFromSet(selected))},
-		}})
+		policies = append(policies, policyOn(class, class, class, percent, w.reclaim))
+	}
+	if w.events[passes] > 0 {
+		other, of := policyOn("other", pools[0], pools[1], 100, w.reclaim), "nobody"
+		if w.passed {
+			of = consumers[0]
+		}
+		other.Priority, other.Consumers = 1, offer.Scope{IDs: map[string]struct{}{of: {}}}
+		policies = append(policies, other)
 	}
 	p.terms[key] = offer.NewAllocationInput(offer.Input{
 		Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...),
 	})
 	return p.terms[key]
+}
+
+// selecting returns the labels that select a node.
+func selecting(node string) map[string]string { return map[string]string{"pool": node} }
+
+// policyOn returns a policy whose answers ask for the node that it selects.
+func policyOn(name, class, node string, percent int64, reclaim offer.Reclaim) offer.Policy {
+	selector := selection.Of(labels.SelectorFromSet(selecting(node)))
+	return offer.Policy{
+		Name: name, Class: class, Version: node, Reclaim: reclaim, Slices: offer.Slices{NodeSelector: selecting(node)},
+		Nodes: &offer.Nodes{Percent: percent, Selection: capacity.Selection{Selector: selector}},
+	}
 }
 
 // gatesOf returns the gates of tenants in these states.

@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strconv"
@@ -16,7 +17,7 @@ import (
 // slice, which is named s.
 var consumers = [...]string{"rome", "oslo"}
 
-// pools are the classes of a world, each with a policy, and a node of its name.
+// pools are the classes of a world, each with a policy of its name, and a node, which it selects.
 var pools = [...]string{"gold", "silver"}
 
 // event is what others do in a world. A scene bounds how often.
@@ -38,6 +39,7 @@ const (
 	drains               // A tenant is drained, or active again.
 	removes              // The policy for gold is deleted, or created again.
 	shrinks              // The policy for gold offers half as much, or all again.
+	passes               // Another policy decides for rome in gold, on the node of silver, or no longer.
 	waits                // More time passes than a deleted slice keeps everything.
 	touches              // Liqo writes something to a slice that no decision depends on.
 	follows              // Liqo's Quota follows the answer. If it never does, it always has.
@@ -63,10 +65,10 @@ type object struct {
 	seenVersion, seenRecords int
 }
 
-// allowance is what Liqo lets the pods of a slice use: what the last accepted answer grants.
+// allowance is what Liqo lets the pods of a slice use: what the last accepted answer grants, on which node.
 type allowance struct {
-	class  string
-	amount int64
+	class, on string
+	amount    int64
 }
 
 // request is a write of the leader.
@@ -93,6 +95,7 @@ type world struct {
 	tenants  [len(consumers)]gateState
 	removed  bool
 	shrunk   bool
+	passed   bool
 	returned bool
 	left     [numEvents]int
 	now      time.Duration
@@ -142,7 +145,8 @@ func newWorld(s *scene) *world {
 		w.objects = append(w.objects, object{owner: owner, uid: types.UID(consumers[owner] + "-1"), class: pools[0], ask: s.ask[owner], version: 1})
 		if o := &w.objects[owner]; amount > 0 {
 			share := shareOf(pools[0], amount)
-			o.status, o.promised = statusOf(reasonPrefix, amount), allowance{pools[0], amount}
+			o.status, o.promised = statusOf(reasonPrefix, amount), allowance{pools[0], pools[0], amount}
+			o.status.nodeSelector = selecting(pools[0])
 			o.quota = o.promised
 			o.record, o.recordVersion, o.recorded = &protocol.Record{Present: share, Term: "before/1"}, 1, 1
 		}
@@ -174,7 +178,7 @@ func (w *world) lead() {
 func (w *world) mayUse(owner, pool int) int64 {
 	amount := max(w.pods[owner][pool], w.coming[owner][pool])
 	for i := range w.objects {
-		if o := &w.objects[i]; o.owner == owner && o.quota.class == pools[pool] {
+		if o := &w.objects[i]; o.owner == owner && o.quota.on == pools[pool] {
 			amount = max(amount, o.quota.amount)
 		}
 	}
@@ -200,10 +204,10 @@ func (w *world) mustCount(owner, pool int) (amount int64) {
 	return max(amount, min(recorded, max(w.pods[owner][pool], w.coming[owner][pool])))
 }
 
-// mayUseOf returns how much of a class the pods of all consumers may use.
-func (w *world) mayUseOf(class string) (sum int64) {
+// mayUseOf returns how much of a node the pods of all consumers may use.
+func (w *world) mayUseOf(node string) (sum int64) {
 	for owner := range consumers {
-		sum += w.mayUse(owner, slices.Index(pools[:], class))
+		sum += w.mayUse(owner, slices.Index(pools[:], node))
 	}
 	return sum
 }
@@ -275,6 +279,7 @@ func (w *world) steps() (all []step) {
 	}
 	once(removes, func(w *world) { w.removed, w.woken = !w.removed, true }, "the policy of gold is gone: %t", !w.removed)
 	once(shrinks, func(w *world) { w.shrunk, w.woken = !w.shrunk, true }, "the policy of gold offers half: %t", !w.shrunk)
+	once(passes, func(w *world) { w.passed, w.woken = !w.passed, true }, "another policy decides for rome: %t", !w.passed)
 	once(waits, func(w *world) { w.pass() }, "time passes")
 	once(returns, func(w *world) {
 		if w.returned, w.woken = !w.returned, true; !w.returned {
@@ -354,7 +359,7 @@ func (w *world) sliceSteps(i int, once func(event, func(*world), string, ...any)
 	}
 	edit(deletes, func(w *world, o *object) {
 		for pool, class := range pools {
-			if o.promised.class == class {
+			if o.promised.on == class {
 				w.coming[o.owner][pool] = max(w.coming[o.owner][pool], o.promised.amount)
 			}
 		}
@@ -385,7 +390,7 @@ func (w *world) changed(o *object) {
 func (w *world) answerByLiqo(o *object) {
 	if o.class == holding.LiqoClass && !o.gone && w.tenants[o.owner] == active {
 		o.version++
-		o.status, o.promised = statusOf("Liqo", o.ask), allowance{holding.LiqoClass, o.ask}
+		o.status, o.promised = statusOf("Liqo", o.ask), allowance{holding.LiqoClass, "", o.ask}
 		w.follow(o, false)
 	}
 }
@@ -552,9 +557,9 @@ func (w *world) send(j int) {
 
 // answered writes an answer. A denial leaves the Quota in place.
 func (w *world) answered(o *object, r *request) {
-	now := allowance{r.want.Class, r.want.Amounts[thing]}
-	keeps := w.events[shrinks]+w.events[removes]+w.events[strips]+w.events[forges] == 0
-	if fell := min(o.promised.amount, o.ask); keeps && o.promised.class == o.class && now.amount < fell {
+	now := allowance{r.want.Class, cmp.Or(r.answer.nodeSelector["pool"], r.want.Class), r.want.Amounts[thing]}
+	keeps := w.events[shrinks]+w.events[passes]+w.events[removes]+w.events[strips]+w.events[forges] == 0
+	if fell := min(o.promised.amount, o.ask); keeps && o.promised.class == o.class && o.promised.on == now.on && now.amount < fell {
 		w.accuse("%s falls from %d to %d and asks for %d", o.uid, o.promised.amount, now.amount, o.ask)
 	}
 	raised := now.amount > o.promised.amount
@@ -564,7 +569,7 @@ func (w *world) answered(o *object, r *request) {
 	}
 	o.version++
 	// An earlier leader may have granted what has gone away since.
-	if known := w.events[returns] < 2; raised && known && w.missing > 0 && !w.returned && w.mayUseOf(now.class) > w.capacity-w.missing {
+	if known := w.events[returns] < 2; raised && known && w.missing > 0 && !w.returned && w.mayUseOf(now.on) > w.capacity-w.missing {
 		w.accuse("%s is raised to %d although %d are missing", o.uid, now.amount, w.missing)
 	}
 }

@@ -2,7 +2,10 @@ package slice
 
 import (
 	"context"
+	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,4 +79,35 @@ func TestAListOfGrantsSaysWhenEachWasWritten(t *testing.T) {
 			t.Errorf("the Grant was written %v ago", age)
 		}
 	}
+}
+
+// The pods of both slices have one creator.
+func TestPodsOfASliceOnOtherNodesDoNotKeepTheGrantOfTheOneBefore(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(&scene{
+			process: newProcess(t), capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 0}, pods: [2][2]int64{{1}}, acting: 1,
+			events: [numEvents]int{passes: 1, deletes: 1, creates: 1, ends: 1},
+		})
+		settle := func() {
+			for range 5 {
+				w.decide()
+				w.commit()
+				w.writeAll()
+				w.news()
+			}
+		}
+		settle()
+		for _, what := range []string{"is deleted", "creates a slice again", "another policy decides"} {
+			i := slices.IndexFunc(w.steps(), func(s step) bool { return strings.Contains(s.what, what) })
+			w.steps()[i].do(w)
+		}
+		settle()
+		w.pass()
+		settle()
+		w.pods[0] = [len(pools)]int64{0, 2} // The last pod on gold has ended, and others have started on silver.
+		settle()
+		if before, now := w.objects[0].record, w.objects[1].record; before != nil || now == nil || now.Present.Amounts[thing] != 2 {
+			t.Errorf("on record for the slice before: %+v, and for this one: %+v, want none and 2", before, now)
+		}
+	})
 }

@@ -134,6 +134,29 @@ func TestAShutGateDoesNotRaiseToWhatIsOnRecordAlone(t *testing.T) {
 	}
 }
 
+// An answer that is too long for its slice stands without the labels of the nodes that its policy names.
+func TestAShortAnswerBehindAShutGateIsNotWrittenAgain(t *testing.T) {
+	w := aLeader(t, known(t, "s", "a", 10, asking("1")))
+	cache, ledger := w.decider.cache, capacity.NewLedger()
+	ledger.SetNode(capacity.Node{
+		Name: "n", State: capacity.Ready, Labels: selecting("gold"), Allocatable: capacity.Amounts{"cpu": 8000, "memory": 1 << 38},
+	})
+	policies := []offer.Policy{policyOn("gold", "gold", "gold", 100, offer.Unused)}
+	terms := offer.NewAllocationInput(offer.Input{Policies: policies, View: ledger.View(offer.Selections(policies))})
+	w.decideBy(terms)
+	version := writeAllAs(t, cache, "a", 20, sliceAnswer.minimal)
+	if c := onlySlice(t, cache); c.answer.resources["cpu"] != 1000 || c.answer.nodeSelector != nil {
+		t.Fatalf("it is answered %+v, want 1000, and nothing more", c.answer)
+	}
+	cache.set(known(t, "s", "a", version+1, asking("1"), withoutReplication, answering(onlySlice(t, cache).answer)))
+	w.decideBy(terms) // The reason changes.
+	version = writeAllAs(t, cache, "a", version+1, sliceAnswer.minimal)
+	w.decideBy(terms)
+	if again := writeAllAs(t, cache, "a", version, sliceAnswer.minimal); again != version {
+		t.Errorf("%d more writes", again-version)
+	}
+}
+
 // The watch shows the answer, and that its gate is shut since, before the result of the write arrives.
 // A decision that begins before the result, and is assumed after it, must not lower the grant.
 func TestAShutGateKeepsAnAnswerWhoseResultComesDuringADecision(t *testing.T) {

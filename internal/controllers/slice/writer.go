@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"maps"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -230,7 +231,9 @@ func (w *Writer) enqueueReclaim(a *decisions, i int) {
 	if c.answer.verdict != accepted && len(c.Holds) == 1 && given.Same(protocol.Share{Amounts: c.Holds[0].Amounts}) {
 		return // Nothing has to be taken back.
 	}
-	stands := c.answer.verdict == accepted && !c.answer.inexact && given.Same(answered)
+	// An answer for other nodes has to be replaced, except by one that is too short to name any.
+	sameNodes := maps.Equal(g.nodeSelector, c.answer.nodeSelector) || equal(g.minimal(), c.answer)
+	stands := c.answer.verdict == accepted && !c.answer.inexact && given.Same(answered) && sameNodes
 	if stands {
 		g = c.standing(&g)
 	}

@@ -1,11 +1,13 @@
 package holding
 
 import (
+	"slices"
 	"time"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/protocol"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // sliceHoldings splits what one slice holds.
@@ -74,7 +76,7 @@ func (d *Decision) leftAlone(i int, held protocol.Share) bool {
 	switch {
 	case d.Terms.Terms(d.Slices[i].Class, d.Consumers[i]) != nil:
 		policy = replaced
-	case d.Terms.InForce(held.Policy):
+	case slices.ContainsFunc(offer.Granters(held.Policy), d.Terms.InForce):
 		policy = narrowed
 	}
 	left := d.Grace.leaveAloneFor(d.Slices[i].Class, d.Consumers[i], policy, d.Now)
@@ -188,7 +190,9 @@ func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, po
 	c, want := d.Slices[i], &d.Verdicts[i].Want
 	for _, share := range shares {
 		beyond := protocol.Share{}
-		if policy != "" && d.Terms.ShareNodes(policy, share.Policy) {
+		granters := offer.Granters(share.Policy)
+		elsewhere := func(by string) bool { return !d.Terms.ShareNodes(policy, by) }
+		if len(granters) > 0 && !slices.ContainsFunc(granters, elsewhere) {
 			beyond = c.Holds.In(c.Class)
 		}
 		used := d.usedBeyond(i, share, beyond)

@@ -1,6 +1,8 @@
 package holding
 
 import (
+	"slices"
+
 	"proffer.dev/proffer/internal/grant/protocol"
 	"proffer.dev/proffer/internal/offer"
 )
@@ -31,7 +33,9 @@ func (d *Decision) release(i int) {
 		}
 		if next >= 0 {
 			covered := d.Slices[next].Holds.In(share.Class)
-			rest, used = rest.Less(covered), used.Less(covered)
+			if !whole || !d.isApart(share, covered.Policy) {
+				rest, used = rest.Less(covered), used.Less(covered)
+			}
 		}
 		if rest.Empty() {
 			continue
@@ -45,7 +49,7 @@ func (d *Decision) release(i int) {
 		if d.reclaim(i, share) == offer.Evict { // Nobody is lowered for its pods either.
 			falling = rest
 		}
-		d.pin(i, d.bequeath(next, rest, used), falling.Amounts)
+		d.pin(i, d.bequeath(next, rest, used, whole), falling.Amounts)
 	}
 }
 
@@ -57,11 +61,23 @@ func (d *Decision) reclaim(i int, share protocol.Share) offer.Reclaim {
 	return share.Reclaim
 }
 
+// isApart reports whether a share may be on the nodes of a policy in force that has none in common with these policies.
+func (d *Decision) isApart(share protocol.Share, policies string) bool {
+	return slices.ContainsFunc(offer.Granters(share.Policy), func(by string) bool {
+		shares := func(policy string) bool { return d.Terms.ShareNodes(policy, by) }
+		return shares(by) && !slices.ContainsFunc(offer.Granters(policies), shares)
+	})
+}
+
 // bequeath leaves to the slice after one that is gone what pods use of a share, if that is answered in its
-// class, and returns the rest. Nothing is decided on a slice that no answer can be written to.
-func (d *Decision) bequeath(next int, rest, used protocol.Share) protocol.Share {
-	if next < 0 || d.Slices[next].Stuck || d.Slices[next].Class != rest.Class ||
-		d.Terms.Terms(rest.Class, d.Consumers[next]) == nil {
+// class, and returns the rest. While the whole share counts, it leaves nothing to a slice on other nodes.
+// Nothing is decided on a slice that no answer can be written to.
+func (d *Decision) bequeath(next int, rest, used protocol.Share, whole bool) protocol.Share {
+	if next < 0 || d.Slices[next].Stuck || d.Slices[next].Class != rest.Class {
+		return rest
+	}
+	terms := d.Terms.Terms(rest.Class, d.Consumers[next])
+	if terms == nil || whole && d.isApart(rest, terms.Policy.Name) {
 		return rest
 	}
 	v := &d.Verdicts[next]

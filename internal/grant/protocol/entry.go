@@ -64,7 +64,11 @@ type Want struct {
 
 // record returns the record once everything is as wanted.
 func (w *Want) record() *Record {
-	return &Record{Present: w.Kept.With(w.Share), Earlier: w.Earlier.Without(w.Class), Released: w.Gone}
+	present := w.Kept.With(w.Share)
+	if !w.Share.Empty() {
+		present.Policy = w.Share.Policy // What pods use counts on their own nodes.
+	}
+	return &Record{Present: present, Earlier: w.Earlier.Without(w.Class), Released: w.Gone}
 }
 
 // Met reports whether the record is as wanted. One that also covers what has to be given up first is not.
@@ -208,7 +212,7 @@ func (e *Entry) next(want Want) (Action, Record) {
 func (e *Entry) covered(want Want) bool {
 	r := e.record
 	return r != nil && !r.Released && r.Present.Class == want.Class && r.Present.covers(want.Share) &&
-		(want.Stands || e.authority == owning)
+		r.Present.isWhere(want.Share) && (want.Stands || e.authority == owning)
 }
 
 // covering returns the record that covers the answer and everything that is held already.
@@ -231,11 +235,11 @@ func (e *Entry) covering(want Want) Record {
 	return r
 }
 
-// lowers reports whether the target gives up something that the record holds.
+// lowers reports whether the target gives up something that the record holds, or nodes that it may be on.
 func (e *Entry) lowers(target *Record) bool {
 	next := target.shares()
 	for _, s := range e.record.shares() {
-		if !next.In(s.Class).covers(s) {
+		if to := next.In(s.Class); !to.covers(s) || !to.isWhere(s) {
 			return true
 		}
 	}
@@ -245,7 +249,7 @@ func (e *Entry) lowers(target *Record) bool {
 // settledAt reports whether no larger answer than this one can take effect.
 func (e *Entry) settledAt(s Share) bool {
 	return e.largestAnswer != nil && s.covers(*e.largestAnswer) &&
-		(e.largestAnswer.Empty() || e.largestAnswer.Class == s.Class)
+		(e.largestAnswer.Empty() || e.largestAnswer.Class == s.Class && s.isWhere(*e.largestAnswer))
 }
 
 // RecordWritten reports that the last write of the record was confirmed.

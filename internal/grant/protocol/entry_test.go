@@ -75,3 +75,64 @@ func TestARecordIsNotLoweredBelowWhatPodsUse(t *testing.T) {
 		t.Errorf("next: %+v", step)
 	}
 }
+
+func shareBy(policy string, amount int64) Share {
+	s := shareOf(0, amount)
+	s.Policy = policy
+	return s
+}
+
+// by returns a share with its policies, such as a4 by x.
+func by(s Share) string { return share(s) + " by " + s.Policy }
+
+func TestARecordNamesBothPoliciesUntilAnAnswerOfOneIsConfirmed(t *testing.T) {
+	var e Entry
+	e.Begin(&Record{Present: shareBy("x", 4), Term: "before"}, "5")
+	there, back := Want{Share: shareBy("y", 4)}, Want{Share: shareBy("x", 4), Stands: true}
+	e.Plan(there.Share)
+	if step := e.Next("term", there); step.Action != WriteRecord || by(step.Record.Present) != "a4 by x,y" {
+		t.Fatalf("next: %+v", step)
+	}
+	e.RecordWritten("6")
+	if step := e.Next("term", there); step.Action != WriteAnswer {
+		t.Fatalf("next: %+v", step)
+	}
+	// Its outcome is not known, and x decides again: only another answer rules out that the first is made later.
+	e.Plan(back.Share)
+	if got := by(e.Holds().In("a")); got != "a4 by x,y" {
+		t.Errorf("holds %s", got)
+	}
+	if step := e.Next("term", back); step.Action != WriteAnswer {
+		t.Fatalf("next: %+v", step)
+	}
+	e.AnswerWritten(back.Share)
+	if step := e.Next("term", back); step.Action != WriteRecord || by(step.Record.Present) != "a4 by x" {
+		t.Fatalf("next: %+v", step)
+	}
+	e.RecordWritten("7")
+	if !e.Done(back) || by(e.Holds().In("a")) != "a4 by x" {
+		t.Errorf("holds %v", e.Holds())
+	}
+	// Also a record of this term has to name both first. What y has answered, x has to answer, whatever stands.
+	if step := e.Next("term", there); step.Action != WriteRecord || by(step.Record.Present) != "a4 by x,y" {
+		t.Fatalf("next: %+v", step)
+	}
+	e.RecordWritten("8")
+	if step := e.Next("term", there); step.Action != WriteAnswer {
+		t.Fatalf("next: %+v", step)
+	}
+	e.AnswerWritten(there.Share)
+	if step := e.Next("term", back); step.Action != WriteAnswer {
+		t.Fatalf("next: %+v", step)
+	}
+}
+
+func TestWhatPodsUseBeyondAnAnswerIsByItsPolicy(t *testing.T) {
+	want := Want{Share: shareBy("y", 1), Kept: shareBy("x", 3)}
+	if got := by(want.record().Present); got != "a3 by y" {
+		t.Errorf("record: %s", got)
+	}
+	if want.Amounts = nil; by(want.record().Present) != "a3 by x" {
+		t.Errorf("record without an answer: %v", want.record())
+	}
+}

@@ -28,8 +28,11 @@ type scene struct {
 	granted int
 	// classes is the number of classes. Their pools share no nodes, or all of them if overlap is
 	// set.
-	classes  int
-	overlap  bool
+	classes int
+	overlap bool
+	// policies is the number of policies, each with a pool of its own, among which a class changes. With 0, there is
+	// one, without a name.
+	policies int
 	pods     bool
 	capacity int64
 	terms    int
@@ -163,7 +166,9 @@ func (k key) behind(version string, of int) key {
 	return k.number(of - n)
 }
 
-func (k key) share(s Share) key { return append(k, s.Class...).number(int(s.Amounts["x"])) }
+func (k key) share(s Share) key {
+	return append(append(k, s.Class...), s.Policy...).number(int(s.Amounts["x"]))
+}
 
 func (k key) record(r *Record) key {
 	if r == nil {
@@ -186,6 +191,17 @@ func shareOf(class int, amount int64) Share {
 	return Share{Class: classOf(class), Amounts: capacity.Amounts{"x": amount}}
 }
 
+// granters lists the policies of the scene.
+func (s *scene) granters() (all []string) {
+	for i := range s.policies {
+		all = append(all, strconv.Itoa(i))
+	}
+	if len(all) == 0 {
+		return []string{""}
+	}
+	return all
+}
+
 // newWorld returns the state in which a leader begins with slices of class 0.
 func newWorld(s *scene) *world {
 	w := &world{server: make([]stored, s.slices), leader: make([]known, s.slices), edits: s.edits}
@@ -193,6 +209,7 @@ func newWorld(s *scene) *world {
 		w.server[i].version = 1
 		if i < s.granted {
 			all := shareOf(0, s.capacity)
+			all.Policy = s.granters()[0]
 			w.server[i].accepted, w.server[i].record = all, &Record{Present: all, Term: "before"}
 			w.server[i].recordVersion, w.server[i].written = 1, 1
 		}
@@ -238,8 +255,8 @@ func (w *world) successors(s *scene, visit func(*world)) {
 	}
 }
 
-// counts returns what the leader counts as granted to all slices except one in the pool of a class.
-func (w *world) counts(s *scene, class, but int) int64 {
+// counts returns what the leader counts as granted to all slices except one in the pool of a class on some nodes.
+func (w *world) counts(s *scene, class int, on string, but int) int64 {
 	var sum int64
 	for i := range w.leader {
 		if i == but {
@@ -249,7 +266,7 @@ func (w *world) counts(s *scene, class, but int) int64 {
 			if l := &w.leader[i]; s.without == "what is on record counts" && h.Class != l.want.Class && l.entry.Settled(l.want.Class) {
 				continue
 			}
-			if s.overlap || h.Class == classOf(class) {
+			if s.overlap || h.Class == classOf(class) && h.isWhere(Share{Policy: on}) {
 				sum += h.Amounts["x"]
 			}
 		}
@@ -263,18 +280,28 @@ func (w *world) decisions(s *scene, i int, visit func(*world)) {
 	if k.waits || k.version < w.server[i].version-2 {
 		return
 	}
+	for _, on := range s.granters() {
+		w.decisionsOn(s, i, on, visit)
+	}
+}
+
+func (w *world) decisionsOn(s *scene, i int, on string, visit func(*world)) {
+	k := &w.leader[i]
 	own := k.entry.Holds()
 	for amount := range s.capacity + 1 {
 		want := shareOf(k.class, amount)
-		if k.decided && k.want.Class == want.Class && k.want.covers(want) && want.covers(k.want) {
+		want.Policy = on
+		if k.decided && k.want.Same(want) && k.want.Policy == on || amount == 0 && on != s.granters()[0] {
 			continue
 		}
-		held := own.In(classOf(k.class))
-		kept := held.Least(k.vouched.In(classOf(k.class)).Amounts).Amounts["x"]
+		held, vouched, kept := own.In(want.Class), k.vouched.In(want.Class), int64(0)
+		if vouched.Policy == on {
+			kept = held.Least(vouched.Amounts).Amounts["x"]
+		}
 		if s.without == "a record that comes during the term vouches for nothing" {
 			kept = held.Amounts["x"]
 		}
-		others := w.counts(s, k.class, i)
+		others := w.counts(s, k.class, on, i)
 		if s.overlap {
 			// What the slice holds in another class is in the same pool until given up.
 			for _, h := range own.Without(classOf(k.class)) {
@@ -300,7 +327,7 @@ func (w *world) writes(s *scene, i int, visit func(*world)) {
 	if !k.decided || k.waits || k.base != k.version || len(w.flight) == s.inFlight {
 		return
 	}
-	want := Want{Share: k.want, Stands: k.accepted.covers(k.want) && k.want.covers(k.accepted) && (k.want.Empty() || k.accepted.Class == k.want.Class)}
+	want := Want{Share: k.want, Stands: k.accepted.Same(k.want) && k.accepted.Policy == k.want.Policy || k.accepted.Empty() && k.want.Empty()}
 	if s.pods {
 		want.Earlier = k.entry.OnRecord().Without(k.want.Class)
 	}
@@ -314,6 +341,11 @@ func (w *world) writes(s *scene, i int, visit func(*world)) {
 		}
 	case "an answer is confirmed before its record is lowered":
 		n.entry.largestAnswer = &n.want
+	case "a record names all policies until an answer of one is confirmed":
+		if n.entry.record != nil {
+			r := *n.entry.record
+			r.Present.Policy, n.entry.record = k.want.Policy, &r
+		}
 	}
 	write := n.entry.Next(fmt.Sprint("t", w.term), want)
 	if write.Action == Nothing {
@@ -479,7 +511,7 @@ func (w *world) exceeded(s *scene) string {
 	sums := map[string]int64{}
 	for i := range w.server {
 		if a := w.server[i].accepted; !a.Empty() {
-			pool := a.Class
+			pool := a.Class + a.Policy
 			if s.overlap {
 				pool = "all"
 			}
@@ -532,6 +564,8 @@ var scenes = map[string]scene{
 	"two slices, two pools, moves that leave pods": {slices: 2, granted: 1, classes: 2, pods: true, capacity: 1, terms: 2, edits: 2, inFlight: 1, depth: 12},
 	"three slices, one pool, partial amounts":      {slices: 3, classes: 1, capacity: 2, terms: 2, edits: 0, inFlight: 2, depth: 9},
 	"one slice has all, another asks, three terms": {slices: 2, granted: 1, classes: 1, capacity: 1, terms: 3, edits: 0, inFlight: 2, depth: 14},
+	"two slices, two policies":                     {slices: 2, granted: 1, classes: 1, policies: 2, capacity: 1, terms: 2, edits: 0, inFlight: 1, depth: 13},
+	"two slices, two policies, two in flight":      {slices: 2, granted: 1, classes: 1, policies: 2, capacity: 1, terms: 1, edits: 1, inFlight: 2, depth: 12},
 	"two slices, three requests in flight":         {slices: 2, classes: 1, capacity: 1, terms: 2, edits: 0, inFlight: 3, depth: 12},
 }
 
@@ -571,17 +605,20 @@ func TestEachRuleIsNeeded(t *testing.T) {
 	granted.granted, granted.terms = 1, 3
 	returning := granted
 	returning.classes, returning.pods, returning.edits, returning.terms, returning.inFlight, returning.depth = 2, true, 2, 1, 1, 24
+	passing := granted
+	passing.policies, passing.terms = 2, 2
 	for rule, s := range map[string]scene{
-		"the record comes before the answer":                      base,
-		"an answer is confirmed before its record is lowered":     granted,
-		"a term begins with the records":                          base,
-		"a record is owned only by a write of the term":           granted,
-		"a write of unknown outcome counts":                       base,
-		"what is decided counts":                                  base,
-		"an answer replaces the version that it was decided on":   base,
-		"no two writes of a record are the same":                  granted,
-		"what is on record counts":                                returning,
-		"a record that comes during the term vouches for nothing": base,
+		"the record comes before the answer":                              base,
+		"an answer is confirmed before its record is lowered":             granted,
+		"a term begins with the records":                                  base,
+		"a record is owned only by a write of the term":                   granted,
+		"a write of unknown outcome counts":                               base,
+		"what is decided counts":                                          base,
+		"an answer replaces the version that it was decided on":           base,
+		"no two writes of a record are the same":                          granted,
+		"what is on record counts":                                        returning,
+		"a record that comes during the term vouches for nothing":         base,
+		"a record names all policies until an answer of one is confirmed": passing,
 	} {
 		t.Run(rule, func(t *testing.T) {
 			t.Parallel()

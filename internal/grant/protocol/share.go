@@ -12,7 +12,8 @@ import (
 // Share holds the amounts of a slice in one class.
 type Share struct {
 	Class string
-	// Policy granted the share, and Reclaim is that policy's. An empty Policy is unknown.
+	// Policy granted the share, and Reclaim is that policy's. An empty Policy is unknown. While the share may be on
+	// the nodes of more than one, Policy names all of them: see offer.Granters.
 	Policy  string
 	Reclaim offer.Reclaim
 	// Amounts holds the amounts held. An amount of 0 is the same as none. Shares share the map: the
@@ -36,12 +37,22 @@ func (s Share) covers(o Share) bool {
 // Same reports whether both hold the same in the same class, whatever the policies.
 func (s Share) Same(o Share) bool { return s.Class == o.Class && s.covers(o) && o.covers(s) }
 
-// With returns the larger of each amount of both. It takes the class and policy of the other share
-// unless that is empty.
+// isWhere reports whether the share may be on all nodes of the other one.
+func (s Share) isWhere(o Share) bool {
+	return s.Policy == "" || offer.IncludesGranters(s.Policy, o.Policy)
+}
+
+// With returns the larger of each amount of both. It takes the class and reclaim of the other share
+// unless that is empty, and may be on the nodes of both.
 func (s Share) With(o Share) Share {
 	switch {
 	case o.Empty():
 		return s
+	case s.Empty():
+		return o
+	}
+	o.Policy = offer.BothGranters(s.Policy, o.Policy)
+	switch {
 	case s.covers(o):
 		o.Amounts = s.Amounts
 		return o
@@ -126,7 +137,9 @@ func (s Shares) Without(class string) Shares {
 	return slices.DeleteFunc(slices.Clone(s), func(share Share) bool { return share.Class == class })
 }
 
-// Same reports whether both hold the same in the same classes.
-func (s Shares) Same(o Shares) bool { return slices.EqualFunc(s, o, Share.Same) }
+// Same reports whether both hold the same in the same classes, by the same policies.
+func (s Shares) Same(o Shares) bool {
+	return slices.EqualFunc(s, o, func(a, b Share) bool { return a.Policy == b.Policy && a.Same(b) })
+}
 
 func byClass(s Share, class string) int { return cmp.Compare(s.Class, class) }
