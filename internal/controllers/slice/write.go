@@ -133,12 +133,11 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 		w.retry(ctx, uid, t, err)
 		return false
 	}
-	if kept := w.decider.cache.confirmAnswer(uid, t, result); !kept {
-		if result.version() == t.version || !equal(result.answer, *g) {
-			w.metrics.writes.WithLabelValues("altered").Inc()
-			w.events.altered(c)
-			w.retry(ctx, uid, t, errAltered)
-		}
+	kept := w.decider.cache.confirmAnswer(uid, t, result)
+	if result.version() == t.version || !equal(result.answer, *g) {
+		w.metrics.writes.WithLabelValues("altered").Inc()
+		w.events.altered(c)
+		w.retry(ctx, uid, t, errAltered)
 		return false
 	}
 	w.metrics.writes.WithLabelValues("written").Inc()
@@ -153,7 +152,7 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 		w.events.answered(c, g)
 	}
 	w.log.V(1).Info("Answered a slice", "slice", c.key, "reason", g.reason)
-	return true
+	return kept
 }
 
 // errAltered reports a write whose result differs from the answer.
