@@ -76,6 +76,7 @@ func TestEachCommandWorksThroughKubectl(t *testing.T) {
 	t.Run("a watch shows old and new amounts", func(t *testing.T) { testWatch(t, kubeconfig) })
 	t.Run("what simulate says is what applying does", func(t *testing.T) { testSimulateThenApply(t, kubeconfig) })
 	t.Run("a stop shows what it takes back, and resume undoes it", func(t *testing.T) { testStop(t, kubeconfig) })
+	t.Run("a pause for a consumer that is not known says so", func(t *testing.T) { testPauseMisspelt(t, kubeconfig) })
 	t.Run("what migrate says is what applying does", func(t *testing.T) { testMigrateThenApply(t, kubeconfig) })
 }
 
@@ -151,6 +152,21 @@ func testStop(t *testing.T, kubeconfig string) {
 		t.Fatalf("%d %s%s", r.status, r.stdout, r.stderr)
 	}
 	offersAre(func(c rest.OfferChange) string { return amount(&before, c.Consumer, c.Class, c.Resource) })
+}
+
+// testPauseMisspelt pauses a policy for a consumer whose ID is misspelt, and then for the one that was meant.
+func testPauseMisspelt(t *testing.T, kubeconfig string) {
+	for consumer, want := range map[string]string{
+		"roma": "roma is not a known consumer: it gets the default offer. Did you mean rome?\n", "rome": "",
+	} {
+		r := kubectl(t.Context(), kubeconfig, "proffer", "pause", "standard", "--consumer", consumer)
+		if !strings.HasPrefix(r.stdout, "ResourcePolicy standard is paused for "+consumer+" ") || r.stderr != want || r.status != 0 {
+			t.Errorf("%d %s%s, want %q", r.status, r.stdout, r.stderr, want)
+		}
+		if r := kubectl(t.Context(), kubeconfig, "proffer", "resume", "standard", "--consumer", consumer); r.status != 0 {
+			t.Fatal(r.stderr)
+		}
+	}
 }
 
 // testMigrateThenApply applies a converted policy, and compares the offers with the table.

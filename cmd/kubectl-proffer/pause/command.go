@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/unknown"
 )
 
 // FieldManager owns the fields that pause and stop set.
@@ -32,6 +33,9 @@ const FieldManager = "kubectl-proffer-pause"
 // timeout bounds a command.
 const timeout = 30 * time.Second
 
+// noticeTimeout bounds the wait for what the operator knows of a consumer, once its policies are paused.
+const noticeTimeout = 5 * time.Second
+
 const pauseLong = `Pause policies: what their consumers have stays as it is.
 
 A paused policy decides as before, and no other takes over. Offers neither rise nor fall,
@@ -39,7 +43,8 @@ ResourceSlices are granted nothing more, and nothing is taken back, also if node
 that has nothing is offered 0. The catalog says Paused.
 
 With --class, dry runs are left out. With --consumer, the policies are paused for this consumer
-alone: those that are named, or all but those that are for other consumers by ID.
+alone: those that are named, or all but those that are for other consumers by ID. If the operator
+can be asked, and does not know the consumer, a line says so.
 
 The command sets spec.mode and spec.pausedUntil, or spec.pausedConsumers, by server-side apply as
 the field manager ` + FieldManager + `, and prints this edit. kubectl proffer resume removes
@@ -101,7 +106,7 @@ type options struct {
 func NewPauseCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &options{flags: flags, streams: streams, now: time.Now}
 	o.affects = o.mayBeFor
-	cmd := o.command(o.each((*options).pause))
+	cmd := o.command(o.pauseEach)
 	cmd.Use = "pause POLICY... | --class CLASS | --consumer CONSUMER"
 	cmd.Short = "Keep what the consumers of policies have as it is"
 	cmd.Long, cmd.Example = pauseLong, pauseExamples
@@ -164,6 +169,33 @@ func (*options) orConsumer(cmd *cobra.Command) string {
 func (o *options) consumerFlag(cmd *cobra.Command, usage string) {
 	cmd.Flags().StringVar(&o.consumer, "consumer", "", usage)
 	complete.Flag(cmd, "consumer", complete.Consumers(o.flags))
+}
+
+// pauseEach pauses policies. It then says so if the consumer is not known, as a misspelt one is not: a pause may
+// also be for one that is still to come.
+func (o *options) pauseEach(
+	ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured,
+) error {
+	err := o.each((*options).pause)(ctx, in, selected)
+	if o.consumer != "" {
+		unknown.Print(o.notice(ctx), o.streams.ErrOut)
+	}
+	return err
+}
+
+// notice returns a line about a consumer that the operator does not know, empty if the operator cannot be asked.
+func (o *options) notice(ctx context.Context) string {
+	client, err := o.flags.Client(operatorclient.Reader)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
+	defer cancel()
+	consumer, err := client.Consumer(ctx, o.consumer)
+	if err != nil {
+		return ""
+	}
+	return unknown.Notice(ctx, consumer, client.Offers)
 }
 
 // onSelected edits the policies that selected returns.
