@@ -148,9 +148,13 @@ func (o *options) ask(selected []unstructured.Unstructured) (bool, error) {
 	if o.yes {
 		return true, nil
 	}
-	what := fmt.Sprintf("these %d policies", len(selected))
-	if len(selected) == 1 {
-		what = selected[0].GetName()
+	names := make([]string, len(selected))
+	for i := range selected {
+		names[i] = selected[i].GetName()
+	}
+	what := strings.Join(names, ", ")
+	if len(names) > 1 {
+		what = fmt.Sprintf("these %d policies: %s", len(names), what)
 	}
 	if _, err := fmt.Fprintf(o.streams.ErrOut, "Stop %s? [y/N] ", what); err != nil {
 		return false, err

@@ -77,7 +77,7 @@ func TestOnlyAYesStops(t *testing.T) {
 		}
 		question := "Stop gold? [y/N] "
 		if len(tc.selected) > 1 {
-			question = "Stop these 2 policies? [y/N] "
+			question = "Stop these 2 policies: gold, gold? [y/N] "
 		}
 		if asked.String() != question {
 			t.Errorf("%q: asks %q", tc.in, asked.String())
