@@ -1,6 +1,7 @@
 package top
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -48,10 +49,16 @@ func percent(part, whole *resource.Quantity) *int {
 	return new(int(part.AsApproximateFloat64() * 100 / whole.AsApproximateFloat64()))
 }
 
-// percentText writes a percentage as in 150%, empty for none.
+// maxPercent bounds a percentage in a table: pods that run by another offer may be any multiple of a small one.
+const maxPercent = 999
+
+// percentText writes a percentage as in 150%, or >999%, empty for none.
 func percentText(percent *int) string {
-	if percent == nil {
+	switch {
+	case percent == nil:
 		return ""
+	case *percent > maxPercent:
+		return fmt.Sprintf(">%d%%", maxPercent)
 	}
 	return strconv.Itoa(*percent) + "%"
 }

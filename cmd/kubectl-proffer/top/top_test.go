@@ -43,7 +43,11 @@ func TestAmountsAreRoundedForPeopleAndExactInWide(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", format, got, want)
 		}
 	}
-	rome.Used = operatortest.Amounts("memory", "8Gi")
+	rome.Resources = operatortest.Amounts("memory", "1")
+	if got := strings.Join(consumersTable(consumerRows(&offers, &world), "").Rows[0].Cells, " "); got != "rome gold memory 1 16Gi 64.5Gi >999% 0" {
+		t.Errorf("of a byte: got %q", got)
+	}
+	rome.Resources, rome.Used = operatortest.Amounts("memory", "69363721830"), operatortest.Amounts("memory", "8Gi")
 	for format, want := range map[string]string{"": "rome gold memory 64.5Gi 16Gi 8Gi 12% 0", output.Wide: "rome gold memory 69363721830 16Gi 8Gi 12% 0"} {
 		if got := strings.Join(consumersTable(consumerRows(&offers, &world), format).Rows[0].Cells, " "); got != want {
 			t.Errorf("%q: got %q, want %q", format, got, want)
