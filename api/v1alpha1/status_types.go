@@ -72,6 +72,9 @@ const (
 	ReasonOffering = "Offering"
 )
 
+// SlipNote introduces, in the message of the condition Ready, what is valid in a spec and probably not meant.
+const SlipNote = "Probably a slip: "
+
 // Further reasons of the condition InForce, in addition to Terminating, Invalid, DryRun and Shadowed.
 const (
 	// ReasonDeciding, with True: the policy decides for all of its consumers.

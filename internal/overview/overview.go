@@ -24,7 +24,7 @@ const (
 	leader = "leader"
 	// news: a watch of the API server is silent.
 	news = "news"
-	// policies: a ResourcePolicy is not Ready, or there is none.
+	// policies: a ResourcePolicy is not Ready, stopped or paused without an end, or has a slip, or there is none.
 	policies = "policies"
 	// unwritable: no answer can be written to a ResourceSlice.
 	unwritable = "unwritable"
@@ -56,7 +56,12 @@ type Evaluation struct {
 // Of lists what a snapshot shows. The policies are all of the snapshot, with their conditions.
 func Of(s *table.Snapshot, all []rest.Policy) *Evaluation {
 	e := &Evaluation{of: rest.Evaluated{Revision: s.Revision, Time: s.Time}}
-	e.addPolicies(all)
+	endless := map[string]bool{}
+	for i := range s.Policies {
+		p := s.Policies[i].Parsed
+		endless[s.Policies[i].Name] = p != nil && p.PausedUntil == 0
+	}
+	e.addPolicies(all, endless)
 	e.addPools(all)
 	e.addSlices(s)
 	e.addExcesses(s.Excesses())

@@ -95,6 +95,29 @@ func poolOf(name, reason, cpu, disks string) rest.Policy {
 	return p
 }
 
+func TestAPolicyWithASlipOrWithoutAnEndOfItsPauseNeedsSomebody(t *testing.T) {
+	s := snapshot()
+	for name, until := range map[string]int64{"ends": noon.Unix() + 1, "paused": 0, "active": 0} {
+		s.Policies = append(s.Policies, table.Policy{Name: name, Parsed: &offer.Policy{Name: name, PausedUntil: until}})
+	}
+	got := Of(s, []rest.Policy{
+		policyOf("active", "Offering", "True", "It decides."),
+		policyOf("fixed", "Offering", "True", "It decides. Probably a slip: spec.offer.fixed[memory] is 8 bytes."), policyOf("ends", "Paused", "True", "It has an end."),
+		policyOf("paused", "Paused", "True", "Consumers keep what they have."), policyOf("stopped", "Stopped", "True", "Nothing is offered."),
+	}).With(healthy)
+	want := []rest.Finding{
+		{Kind: "policies", Status: "warning", Page: "policies#policy-fixed", Do: "kubectl edit resourcepolicy fixed",
+			Message: "Policy fixed has what is probably a slip: spec.offer.fixed[memory] is 8 bytes."},
+		{Kind: "policies", Status: "warning", Page: "policies#policy-paused", Do: "kubectl proffer resume paused",
+			Message: "Policy paused is Paused, without an end: Consumers keep what they have."},
+		{Kind: "policies", Status: "warning", Page: "policies#policy-stopped", Do: "kubectl proffer resume stopped",
+			Message: "Policy stopped is Stopped, without an end: Nothing is offered."},
+	}
+	if diff := cmp.Diff(want, got.Findings); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
 func TestTheWorstComesFirstWithItsPageAndCommand(t *testing.T) {
 	process := Process{
 		Now: noon.Add(time.Hour), Namespace: "proffer-system", Watched: "nodes",

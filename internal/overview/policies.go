@@ -20,8 +20,9 @@ const (
 	showPools    = "kubectl proffer top"
 )
 
-// addPolicies adds the policies that are not Ready, by name.
-func (l *list) addPolicies(all []rest.Policy) {
+// addPolicies adds the policies that are not Ready, those that are stopped or paused until somebody resumes them, and
+// those with a slip, by name. endless has the policies whose pause has no end.
+func (l *list) addPolicies(all []rest.Policy, endless map[string]bool) {
 	if len(all) == 0 {
 		l.add(1, []rest.Finding{{
 			Kind: policies, Status: rest.StatusWarning, Page: "policies", Do: "kubectl explain resourcepolicy.spec",
@@ -32,16 +33,24 @@ func (l *list) addPolicies(all []rest.Policy) {
 	byStatus := map[string][]rest.Finding{}
 	for i := range all {
 		p, ready := &all[i], readyOf(&all[i])
-		if ready.Status != "False" {
-			continue
-		}
 		f := rest.Finding{
 			Kind: policies, Status: rest.StatusWarning, Page: "policies#policy-" + p.Name,
 			Do:      "kubectl describe resourcepolicy " + p.Name,
 			Message: fmt.Sprintf("Policy %s is not Ready, %s: %s", p.Name, p.Reason, sentence(ready.Message)),
 		}
-		if p.Reason == v1alpha1.ReasonInvalid {
+		switch {
+		case p.Reason == v1alpha1.ReasonInvalid:
 			f.Status, f.Do = rest.StatusWrong, "kubectl edit resourcepolicy "+p.Name
+		case p.Reason == v1alpha1.ReasonStopped, p.Reason == v1alpha1.ReasonPaused && endless[p.Name]:
+			f.Do = "kubectl proffer resume " + p.Name
+			f.Message = fmt.Sprintf("Policy %s is %s, without an end: %s", p.Name, p.Reason, sentence(ready.Message))
+		case ready.Status != "False":
+			_, slip, found := strings.Cut(ready.Message, v1alpha1.SlipNote)
+			if !found {
+				continue
+			}
+			f.Do = "kubectl edit resourcepolicy " + p.Name
+			f.Message = fmt.Sprintf("Policy %s has what is probably a slip: %s", p.Name, sentence(slip))
 		}
 		byStatus[f.Status] = append(byStatus[f.Status], f)
 	}

@@ -29,7 +29,7 @@ func withSlips(ready metav1.Condition, p table.Policy) metav1.Condition {
 		return ready
 	}
 	if slips := slipsIn(&p.Object.Spec); slips.count > 0 {
-		ready.Message = kube.AppendNote(ready.Message, " Probably a slip: "+kube.FirstOf(slips.first, slips.count)+".")
+		ready.Message = kube.AppendNote(ready.Message, " "+v1alpha1.SlipNote+kube.FirstOf(slips.first, slips.count)+".")
 	}
 	return ready
 }
