@@ -160,11 +160,11 @@ var scenes = map[string]scene{
 	},
 	"a policy that passes to another while a write is under way": {
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2},
-		events: [numEvents]int{passes: 2, fails: 1, asks: 1}, async: true, depth: 9,
+		events: [numEvents]int{passes: 2, fails: 1, asks: 1}, async: true, depth: 8,
 	},
 	"a policy that passes to another while another replica leads": {
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2},
-		events: [numEvents]int{passes: 2, terms: 1, asks: 1}, async: true, depth: 9,
+		events: [numEvents]int{passes: 2, terms: 1, asks: 1}, async: true, depth: 8,
 	},
 	"a policy that passes to another behind a gate that shuts": {
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2},
