@@ -287,7 +287,7 @@ func (s *Step) arithmetic(format func(amount int64) string) string {
 			s.Percent, format(s.Counted), format(s.Reserve), format(s.Pool))
 	}
 	if present := s.present(); present != s.Pool {
-		text += fmt.Sprintf(", and %s now", format(present))
+		text += fmt.Sprintf(", its level for a while, and %s now", format(present))
 	}
 	text += fmt.Sprintf(", %s committed, %s remaining", format(s.Committed), format(s.Remaining))
 	if s.Gives > 0 {

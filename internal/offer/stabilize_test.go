@@ -161,5 +161,5 @@ func TestDevicesAreFollowedAtOnce(t *testing.T) {
 
 func TestALevelIsExplained(t *testing.T) {
 	s := Step{Resource: "cpu", Source: FromNodes, Counted: 15200, Percent: 100, Pool: 16000, Committed: 4000, Remaining: 12000, Own: 4000, Max: -1, Held: -1, Offer: 16000}
-	expect(t, "a dip", s.arithmetic(capacity.HumanFormat("cpu")), "100% of 15.2 is a pool of 16, and 15.2 now, 4 committed, 12 remaining; it has 4")
+	expect(t, "a dip", s.arithmetic(capacity.HumanFormat("cpu")), "100% of 15.2 is a pool of 16, its level for a while, and 15.2 now, 4 committed, 12 remaining; it has 4")
 }
