@@ -9,18 +9,30 @@ import (
 	"proffer.dev/proffer/internal/offer"
 )
 
+// ofZone returns a policy of a class on the nodes of a zone.
+func ofZone(name, class, zone string) offer.Policy {
+	return offer.Policy{Name: name, Class: class, Nodes: &offer.Nodes{Percent: 100, Selection: inZone(zone)}}
+}
+
+// grantedBy returns a slice with a grant by these policies in its class, or without one.
+func grantedBy(by, key, consumer, class string, age, request, granted int64) Slice {
+	s := Slice{Key: key, Consumer: consumer, Class: class, Created: age, Request: cpu(request)}
+	if granted > 0 {
+		s.Granted, s.GrantedBy, s.GrantedIn = cpu(granted), by, class
+	}
+	return s
+}
+
 // A policy that no longer decides has granted what is on its nodes: classes on other nodes keep what they have,
 // and may have more.
 func TestWhatADryRunHasGrantedCountsOnItsNodesAlone(t *testing.T) {
 	in := func(class, zone string) offer.Policy {
-		return offer.Policy{Name: class, Class: class, Reclaim: offer.Retain, Nodes: &offer.Nodes{Percent: 100, Selection: inZone(zone)}}
+		p := ofZone(class, class, zone)
+		p.Reclaim = offer.Retain
+		return p
 	}
 	of := func(key, consumer, class string, age, request, granted int64) Slice {
-		s := Slice{Key: key, Consumer: consumer, Class: class, Created: age, Request: cpu(request)}
-		if granted > 0 {
-			s.Granted, s.GrantedBy, s.GrantedIn = cpu(granted), class, class
-		}
-		return s
+		return grantedBy(class, key, consumer, class, age, request, granted)
 	}
 	w := newWorld(in("gold", "a"), in("same", "a"), in("silver", "b")).
 		node("a1", "a", capacity.Amounts{"cpu": 8}).node("b1", "b", capacity.Amounts{"cpu": 4}).
@@ -37,20 +49,8 @@ func TestWhatADryRunHasGrantedCountsOnItsNodesAlone(t *testing.T) {
 // A grant that may be on the nodes of two policies counts on both, and has no claim to those of the second that
 // others have not given up yet.
 func TestAGrantByEitherOfTwoPoliciesCountsOnTheNodesOfBoth(t *testing.T) {
-	in := func(name, class, zone string, ids ...string) offer.Policy {
-		p := offer.Policy{Name: name, Class: class, Nodes: &offer.Nodes{Percent: 100, Selection: inZone(zone)}}
-		if len(ids) > 0 {
-			p.Priority, p.Consumers = 1, offer.Scope{IDs: map[string]struct{}{ids[0]: {}}}
-		}
-		return p
-	}
-	of := func(key, consumer, class string, age, request, granted int64, by string) Slice {
-		s := Slice{Key: key, Consumer: consumer, Class: class, Created: age, Request: cpu(request)}
-		if granted > 0 {
-			s.Granted, s.GrantedBy, s.GrantedIn = cpu(granted), by, class
-		}
-		return s
-	}
+	other := ofZone("other", "gold", "b")
+	other.Priority, other.Consumers = 1, offer.Scope{IDs: map[string]struct{}{"rome": {}}}
 	for _, tc := range []struct {
 		by   string
 		left int64
@@ -58,10 +58,10 @@ func TestAGrantByEitherOfTwoPoliciesCountsOnTheNodesOfBoth(t *testing.T) {
 	}{
 		{"gold", 8, "0 0 0"}, {"gold,other", 8, "0 0 0"}, {"gold,other", 0, "8 0 0"}, {"other", 0, "8 8 0"},
 	} {
-		w := newWorld(in("gold", "gold", "a"), in("other", "gold", "b", "rome"), in("silver", "silver", "b")).
+		w := newWorld(ofZone("gold", "gold", "a"), other, ofZone("silver", "silver", "b")).
 			node("a1", "a", cpu(8)).node("b1", "b", cpu(8)).
-			slice(of("passes", "rome", "gold", 1, 8, 8, tc.by)).slice(of("beside", "oslo", "gold", 2, 8, 0, "")).
-			slice(of("leaves", "paris", "silver", 3, 0, tc.left, "silver"))
+			slice(grantedBy(tc.by, "passes", "rome", "gold", 1, 8, 8)).slice(grantedBy("", "beside", "oslo", "gold", 2, 8, 0)).
+			slice(grantedBy("silver", "leaves", "paris", "silver", 3, 0, tc.left))
 		var got []string
 		for _, a := range Allocate(w.terms(), w.slices) {
 			got = append(got, fmt.Sprint(a.Amounts()["cpu"]))

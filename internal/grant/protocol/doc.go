@@ -11,8 +11,9 @@
 //  1. Record before answer: an answer is written only after a write of this leader's term has
 //     confirmed a record that covers it, and names its policy beside those that may still be answered.
 //  2. Answer before release: a record is lowered, or names a policy no longer, only after an answer
-//     that is no larger was confirmed in this term, sent after every other one. A confirmed write gives the slice a new
-//     version, so a larger answer that is still queued somewhere fails with a conflict.
+//     that is no larger was confirmed in this term, sent after every other one. A confirmed write
+//     gives the slice a new version, so a larger answer that is still queued somewhere fails with a
+//     conflict.
 //  3. Every write names the version that it replaces, and has a unique Term, so that no two writes
 //     of a record are the same.
 //  4. A write of unknown outcome counts as made until a newer version is known, or the same write
