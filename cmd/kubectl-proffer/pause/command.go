@@ -33,7 +33,7 @@ const FieldManager = "kubectl-proffer-pause"
 // timeout bounds a command.
 const timeout = 30 * time.Second
 
-// noticeTimeout bounds the wait for what the operator knows of a consumer, once its policies are paused.
+// noticeTimeout bounds what a pause waits to hear whether the operator knows the consumer.
 const noticeTimeout = 5 * time.Second
 
 const pauseLong = `Pause policies: what their consumers have stays as it is.
@@ -171,16 +171,15 @@ func (o *options) consumerFlag(cmd *cobra.Command, usage string) {
 	complete.Flag(cmd, "consumer", complete.Consumers(o.flags))
 }
 
-// pauseEach pauses policies. It then says so if the consumer is not known, as a misspelt one is not: a pause may
-// also be for one that is still to come.
+// pauseEach pauses policies, and says so if the consumer was not known, as a misspelt one is not: a pause may also
+// be for one that is still to come. It asks first, since a policy that names a consumer makes it known.
 func (o *options) pauseEach(
 	ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured,
 ) error {
-	err := o.each((*options).pause)(ctx, in, selected)
 	if o.consumer != "" {
-		unknown.Print(o.notice(ctx), o.streams.ErrOut)
+		defer unknown.Print(o.notice(ctx), o.streams.ErrOut)
 	}
-	return err
+	return o.each((*options).pause)(ctx, in, selected)
 }
 
 // notice returns a line about a consumer that the operator does not know, empty if the operator cannot be asked.

@@ -61,7 +61,9 @@ func Notice(ctx context.Context, c *rest.Consumer, list func(context.Context) (*
 func near(id string, consumers []rest.Consumer) []string {
 	of := cobra.Command{SuggestionsMinimumDistance: 2}
 	for i := range consumers {
-		of.AddCommand(&cobra.Command{Use: consumers[i].ClusterID, Run: func(*cobra.Command, []string) {}})
+		if other := consumers[i].ClusterID; other != id { // The list is newer than the answer that did not know it.
+			of.AddCommand(&cobra.Command{Use: other, Run: func(*cobra.Command, []string) {}})
+		}
 	}
 	names := of.SuggestionsFor(id)
 	slices.SortFunc(names, func(a, b string) int {

@@ -31,6 +31,8 @@ func TestANoticeSuggestsSimilarIDs(t *testing.T) {
 			"edge is not a known consumer: it gets the default offer. Did you mean edge-1 or edge-2 or edge-3?"},
 		{"another case comes first", rest.Consumer{ClusterID: "Rome"}, known("come", "home", "lome", "rome"),
 			"Rome is not a known consumer: it gets the default offer. Did you mean rome or come or home?"},
+		{"known since", rest.Consumer{ClusterID: "roma"}, known("oslo", "roma", "rome"),
+			"roma is not a known consumer: it gets the default offer. Did you mean rome?"},
 		{"nothing like it", rest.Consumer{ClusterID: "milan"}, known("oslo", "rome"), "milan is not a known consumer: it gets the default offer."},
 		{"no list", rest.Consumer{ClusterID: "roma"}, func(context.Context) (*rest.Offers, error) { return nil, errors.New("busy") },
 			"roma is not a known consumer: it gets the default offer."},
