@@ -70,8 +70,14 @@ proffer_grant_excess{class="gold",consumer="rome",policy="gold",resource="cpu"} 
 			{Type: corev1.LimitTypeContainer, DefaultRequest: nodestest.List("cpu", "6")},
 		}},
 	})
-	kubetest.Create(t, nodestest.Pod("added", "n", nil,
-		nodestest.PodLabel(originLabel, "rome"), nodestest.PodLabel("liqo.io/creator-user", creatorOf("s", "rome"))))
+	added := nodestest.Pod("added", "n", nil,
+		nodestest.PodLabel(originLabel, "rome"), nodestest.PodLabel("liqo.io/creator-user", creatorOf("s", "rome")))
+	test.Eventually(t, func() string { // The API server learns of a LimitRange by a watch.
+		tried := added.DeepCopy()
+		test.Must(t, kubetest.API(t).Create(t.Context(), tried, client.DryRunAll))
+		return cmp.Diff(int64(6), tried.Spec.Containers[0].Resources.Requests.Cpu().Value())
+	})
+	kubetest.Create(t, added)
 	within(v1alpha1.ReasonExceeded, "s of rome (cpu 2 more)")
 	awaitPlacements(t, list, beyond)
 }
