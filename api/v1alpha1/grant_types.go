@@ -138,6 +138,13 @@ type GrantedShare struct {
 	// +kubebuilder:validation:MaxLength=253
 	Policy string `json:"policy,omitempty"`
 
+	// Nodes identifies the selection of nodes of each policy at the time of the grant, with a comma
+	// between them: a digest, none for a policy that selects no nodes, and nothing if it is not known.
+	// After an edit of its nodes, a policy is named twice until the answer is known to be stored.
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Nodes string `json:"nodes,omitempty"`
+
 	// Reclaim is the reclaim of the policy. It applies to the grant after the policy is deleted.
 	// +optional
 	Reclaim Reclaim `json:"reclaim,omitempty"`

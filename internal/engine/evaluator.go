@@ -33,6 +33,8 @@ type Consumers interface {
 type Slices interface {
 	// Resources returns the sorted names, with the names of all granted resources added.
 	Resources(names []string) []string
+	// Granters returns the granters that their records name: see offer.FormerPolicies.
+	Granters() map[string]struct{}
 	// Decide decides on all slices. It calls terms only if there are any.
 	Decide(now time.Time, terms func() *offer.AllocationInput) table.SliceDecisions
 }
@@ -117,7 +119,7 @@ func (e *Evaluator) Evaluate(first time.Time) {
 	start := time.Now()
 	in := evaluation.Inputs{
 		Now: start, Grace: e.Grace, Policies: e.Policies.List(), Consumers: e.Consumers.List(),
-		Ledger: e.Ledger, Resources: e.Slices.Resources(nil), AnswersOf: e.answersOf,
+		Ledger: e.Ledger, Resources: e.Slices.Resources(nil), Granters: e.Slices.Granters, AnswersOf: e.answersOf,
 		Decide: func(terms func() *offer.AllocationInput) table.SliceDecisions { return e.Slices.Decide(start, terms) },
 	}
 	if before := e.Table.Current(); before != nil {

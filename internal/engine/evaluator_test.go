@@ -26,6 +26,8 @@ func (in *inputs) List() *table.PolicyList { return in.policies }
 
 func (in *inputs) Resources(names []string) []string { return names }
 
+func (in *inputs) Granters() map[string]struct{} { return nil }
+
 func (in *inputs) Decide(time.Time, func() *offer.AllocationInput) table.SliceDecisions { return in }
 
 func (in *inputs) Granted() map[string]map[string]capacity.Amounts { return in.granted }

@@ -174,6 +174,9 @@ type sliceState struct {
 	// alsoCharged lists the consumer's holders in other pools that the slice is charged to as well: its
 	// grant came from them, and is pinned or no policy decides on it any longer.
 	alsoCharged []*holder
+	// elsewhere is set if the slice is pinned and was granted from known nodes that its policy does not select now. It
+	// is charged to nothing else then.
+	elsewhere bool
 }
 
 // lineState is a line during the allocation. Until the end, Granted is the amount granted so far, and
@@ -192,6 +195,8 @@ type lineState struct {
 	// own is the part of used that the pods of the slice alone cover. ownAlive is the part of that without
 	// pods on nodes that are not Ready.
 	own, ownAlive int64
+	// kept is what the slice keeps even before others have given anything up, see deferral.limit.
+	kept int64
 }
 
 const (
@@ -281,12 +286,22 @@ func (a *allocation) setAlsoCharged() {
 		if !s.moved() || !s.Pinned && s.group.terms != nil {
 			continue
 		}
+		s.elsewhere = s.Pinned && !s.changedClass() && a.isElsewhere(s)
 		for _, former := range a.formerCommitments(a.account, s) {
-			if !s.group.share.charges(former) {
+			if s.elsewhere || !s.group.share.charges(former) {
 				s.alsoCharged = append(s.alsoCharged, a.account.holder(former, s.Consumer))
 			}
 		}
 	}
+}
+
+// isElsewhere reports whether a slice was granted from known nodes, and not by the granter that decides now.
+func (a *allocation) isElsewhere(s *sliceState) bool {
+	mayBeHere := func(by string) bool {
+		return !offer.SaysNodes(by) || a.input.PoolOf(by) == nil || s.group.terms != nil && by == s.group.terms.Granter
+	}
+	granters := offer.Granters(s.GrantedBy)
+	return len(granters) > 0 && !slices.ContainsFunc(granters, mayBeHere)
 }
 
 // newAccount returns a new account of all pools.
@@ -503,11 +518,12 @@ func (s *sliceState) changedClass() bool {
 	return s.Granted != nil && s.GrantedIn != "" && s.GrantedIn != s.Class
 }
 
-// moved reports whether another policy granted what the slice has than decides now, or none
-// decides.
+// moved reports whether what the slice has was granted by another policy than decides now, or by the same one while
+// it selected other nodes, or no policy decides.
 func (s *sliceState) moved() bool {
 	if s.Granted == nil {
 		return false
 	}
-	return s.changedClass() || s.group.terms == nil || s.GrantedBy != "" && s.group.terms.Policy.Name != s.GrantedBy
+	return s.changedClass() || s.group.terms == nil ||
+		s.GrantedBy != "" && !offer.SameGranters(s.GrantedBy, s.group.terms.Granter)
 }

@@ -16,7 +16,7 @@ func (a *allocation) answers() []Answer {
 			Verdict: s.verdict(), Lines: s.lines, Invalid: s.Invalid, Frozen: s.Frozen, Ruling: s.ruling, Why: s.why,
 		}
 		if s.group.terms != nil {
-			out[i].Policy = s.group.terms.Policy
+			out[i].Policy, out[i].Granter = s.group.terms.Policy, s.group.terms.Granter
 		}
 		for j := range s.states {
 			s.finish(&s.states[j])

@@ -29,6 +29,8 @@ type deferral struct {
 	*allocation
 	account *account
 	groups  map[*group]*groupBefore
+	// exact is set if all grants are from pools of the input, and all unions of these are known.
+	exact bool
 }
 
 // groupBefore holds the commitments of a group before the answers are written.
@@ -39,7 +41,7 @@ type groupBefore struct {
 
 // deferRaises removes from each raise the part that others have not given up yet.
 func (a *allocation) deferRaises() *deferral {
-	d := &deferral{a, a.newAccount(nil), make(map[*group]*groupBefore, len(a.groups))}
+	d := &deferral{allocation: a, account: a.newAccount(nil), groups: make(map[*group]*groupBefore, len(a.groups))}
 	for _, g := range a.groups {
 		d.groups[g] = &groupBefore{share: d.account.share(g), granted: a.rows.take(len(a.columns))}
 	}
@@ -47,10 +49,28 @@ func (a *allocation) deferRaises() *deferral {
 	for i, s := range a.byAge {
 		before[i] = d.count(s)
 	}
+	d.exact = slices.ContainsFunc(before, func(b sliceBefore) bool { return b.mayLeaveNodes }) && a.isExact()
 	for i, s := range a.byAge {
 		d.limit(s, &before[i])
 	}
 	return d
+}
+
+// isExact reports whether grants that exceed the nodes show in a union: see union.
+func (a *allocation) isExact() bool {
+	isKnown := func(by string) bool {
+		p := a.input.PoolOf(by)
+		same := func(k int) bool { return a.input.Pools[k].Nodes == p.Nodes }
+		return p != nil && (len(p.Cells) == 0 || slices.ContainsFunc(p.Within, same))
+	}
+	for _, s := range a.byAge {
+		for _, by := range offer.Granters(s.GrantedBy) {
+			if !isKnown(by) {
+				return false
+			}
+		}
+	}
+	return len(a.unions) < maxUnions
 }
 
 // sliceBefore says where the grant of a slice counts before the answers are written.
@@ -85,13 +105,15 @@ func (d *deferral) count(s *sliceState) sliceBefore {
 		}
 		b.granted[l.column] = capacity.Sum(b.granted[l.column], b.committedInClass(l))
 		for _, h := range b.charged() {
-			h.charge(l.column, b.committedIn(h, l))
+			if !s.elsewhere {
+				h.charge(l.column, b.committedIn(h, l))
+			}
 		}
 		if formerGroup != nil {
 			formerGroup.granted[l.column] = capacity.Sum(formerGroup.granted[l.column], l.had)
 		}
 		for _, former := range b.former {
-			if !b.share.charges(former) {
+			if s.elsewhere || !b.share.charges(former) {
 				d.account.holder(former, s.Consumer).charge(l.column, l.had)
 			}
 		}
@@ -99,9 +121,9 @@ func (d *deferral) count(s *sliceState) sliceBefore {
 	return b
 }
 
-// mayLeaveNodes reports whether the grant of a moved slice may be on nodes outside its present pool. If
-// a policy that granted it is gone and was for the same class, its nodes are unknown, and are taken
-// to be the nodes of the policy that replaced it.
+// mayLeaveNodes reports whether the grant of a moved slice may be on nodes outside its present pool. If a policy
+// that granted it is gone, was for the same class, and the record has no digest of its nodes, they are taken to be the
+// nodes of the policy that replaced it.
 func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 	pool := s.group.poolIndex()
 	switch {
@@ -113,45 +135,45 @@ func (a *allocation) mayLeaveNodes(s *sliceState) bool {
 		return false
 	}
 	return slices.ContainsFunc(offer.Granters(s.GrantedBy), func(by string) bool {
-		return a.input.InForce(by) && !slices.ContainsFunc(a.input.Pools, func(p offer.PolicyPool) bool {
-			return p.Policy == by && slices.Contains(p.Within, pool)
-		})
+		former := a.input.PoolOf(by)
+		return a.input.FromUnknownNodes(by) || former != nil && !slices.Contains(former.Within, pool)
 	})
 }
 
 // formerCommitments returns the commitments in which the grant of a moved slice counts: of the pools
-// that overlap the pool of a policy that granted it, and of their unions; all if such a policy is gone.
+// that overlap a pool that it was granted from, and of their unions; all if such a pool is not known.
 func (a *allocation) formerCommitments(account *account, s *sliceState) (former []*commitments) {
-	granters := offer.Granters(s.GrantedBy)
-	gone := len(granters) == 0
-	for _, by := range granters {
-		other, exists := a.input.Other[by]
-		if !exists {
-			gone = gone || !a.input.InForce(by)
-			continue
-		}
-		for _, c := range a.commitmentsOf(account, &other) {
+	add := func(all []*commitments) {
+		for _, c := range all {
 			if !slices.Contains(former, c) {
 				former = append(former, c)
 			}
 		}
 	}
-	for i := range account.pools {
-		p := &account.pools[i]
-		if !gone && !slices.Contains(granters, p.Policy) {
-			continue
+	granters := offer.Granters(s.GrantedBy)
+	gone := len(granters) == 0
+	for _, by := range granters {
+		if p := a.input.PoolOf(by); p != nil {
+			add(a.commitmentsOf(account, p))
+		} else {
+			gone = true
 		}
-		for _, c := range slices.Concat(p.overlapping, p.unions) {
-			if !slices.Contains(former, c) {
-				former = append(former, c)
-			}
+	}
+	for i := range account.pools {
+		if gone {
+			add(slices.Concat(account.pools[i].overlapping, account.pools[i].unions))
 		}
 	}
 	return former
 }
 
-// commitmentsOf returns the commitments in which a grant counts that is on the nodes of a pool that is not in force.
+// commitmentsOf returns the commitments in which a grant counts that is on the nodes of a pool.
 func (a *allocation) commitmentsOf(account *account, p *offer.PolicyPool) (all []*commitments) {
+	for i := range a.input.Pools {
+		if p == &a.input.Pools[i] {
+			return slices.Concat(account.pools[i].overlapping, account.pools[i].unions)
+		}
+	}
 	for _, i := range p.Overlaps {
 		if total := account.pools[i].total; !slices.Contains(all, total) {
 			all = append(all, total)
@@ -204,7 +226,10 @@ func (d *deferral) limit(s *sliceState, b *sliceBefore) {
 	whole, waits := true, false
 	for i := range s.states {
 		l := &s.states[i]
-		if l.Granted <= b.keptInClass(l) {
+		if l.kept = b.keptInClass(l); l.Granted > l.kept {
+			l.kept = d.keptNow(s, b, l)
+		}
+		if l.Granted <= l.kept {
 			continue
 		}
 		if most := b.mostNow(s, l); most < l.Granted {
@@ -215,8 +240,8 @@ func (d *deferral) limit(s *sliceState, b *sliceBefore) {
 	}
 	if !whole && s.group.terms.Policy.Slices.DenyExcess || waits && s.Granted == nil && s.useless() {
 		for i := range s.states {
-			if l := &s.states[i]; l.Granted > b.keptInClass(l) {
-				l.Granted = b.keptInClass(l)
+			if l := &s.states[i]; l.Granted > l.kept {
+				l.Granted = l.kept
 				if l.Bound == Unbound {
 					l.Bound = Withheld
 				}
@@ -236,24 +261,48 @@ func (d *deferral) limit(s *sliceState, b *sliceBefore) {
 	}
 }
 
+// keptNow returns what the slice keeps in its class before others have given anything up. A slice that may leave its
+// nodes, and stays on some of them, keeps what all grants leave room for on its present nodes, each where it may be.
+// The older ones come first: they do not wait until a younger one has left.
+func (d *deferral) keptNow(s *sliceState, b *sliceBefore, l *lineState) int64 {
+	// What pods use on the nodes of several pools is not known.
+	countsUse := func(k int) bool { return d.account.pools[k].CountsUse }
+	isPartial := func(h *holder) bool { return h.in.usedPool == nil && slices.ContainsFunc(h.in.within, countsUse) }
+	if !d.exact || !b.mayLeaveNodes || !b.sameClass || !slices.Contains(b.former, b.share.total.in) ||
+		slices.ContainsFunc(b.share.unions, isPartial) {
+		return l.kept
+	}
+	limits := func(h *holder) bool { return h != b.share.total || h == b.share.own }
+	return max(l.kept, min(l.had, l.Granted, b.room(s, l, limits)))
+}
+
 // mostNow returns the most of a resource that the slice can have before others give anything up, at
 // least what it keeps in its class.
 func (b *sliceBefore) mostNow(s *sliceState, l *lineState) int64 {
-	kept, most := b.keptInClass(l), int64(math.MaxInt64)
+	most := b.room(s, l, func(*holder) bool { return true })
+	if most <= l.kept || !b.mayLeaveNodes && most < l.Granted && s.withinThreshold(l, most) {
+		return l.kept
+	}
+	return min(most, l.Granted)
+}
+
+// room returns the most of a resource that the slice can have beside what counts of others, in the holders that limit
+// it and are admitted. Nothing limits a resource that is not offered any longer: it is not raised.
+func (b *sliceBefore) room(s *sliceState, l *lineState, admits func(*holder) bool) int64 {
+	most := int64(math.MaxInt64)
 	step := s.group.offered[l.column]
 	if step == nil {
-		return l.Granted
+		return most
 	}
 	if limit, by := limitOf(step); by != Unbound {
 		most = limit - (b.granted[l.column] - b.committedInClass(l))
 	}
 	if step.Source == offer.FromNodes {
 		b.share.limits(func(h *holder, limit capacity.Row) {
-			most = min(most, h.headroomWithout(b.committedIn(h, l), limit, l.column, s.reclaim()))
+			if admits(h) {
+				most = min(most, h.headroomWithout(b.committedIn(h, l), limit, l.column, s.reclaim()))
+			}
 		})
 	}
-	if most <= kept || !b.mayLeaveNodes && most < l.Granted && s.withinThreshold(l, most) {
-		return kept
-	}
-	return min(most, l.Granted)
+	return most
 }

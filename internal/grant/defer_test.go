@@ -142,7 +142,7 @@ func TestUnionsOfPoolsAreKnownExactly(t *testing.T) {
 	for _, u := range unions {
 		nodes, has := someNodes(0), int64(0)
 		for _, k := range u.within {
-			nodes |= e.nodes[terms.Pools[k].Policy]
+			nodes |= e.nodes[offer.PolicyOf(terms.Pools[k].Granter)]
 		}
 		for i, size := range e.size {
 			if nodes&(1<<i) != 0 {

@@ -6,10 +6,11 @@ import (
 	"strings"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/offer"
 )
 
 // Lack holds the amounts by which commitments exceed each pool and each union of pools, by the names of the
-// policies and by resource. It has an entry for every pool and union.
+// policies, the granters of former ones, and by resource. It has an entry for every pool and union.
 type Lack map[string]capacity.Amounts
 
 // shelter raises the limits of what stays granted. A pool or union without an entry has no limit; the others are
@@ -34,7 +35,9 @@ func (a *allocation) shelter(lacked Lack) {
 func (a *account) nameOf(c *commitments) string {
 	names := make([]string, len(c.within))
 	for i, k := range c.within {
-		names[i] = a.pools[k].Policy
+		if names[i] = a.pools[k].Granter; !a.pools[k].Former {
+			names[i] = offer.PolicyOf(names[i]) // An edit of its nodes makes it no other pool.
+		}
 	}
 	slices.Sort(names)
 	return strings.Join(names, " ")

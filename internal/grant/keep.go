@@ -24,7 +24,9 @@ func (s *sliceState) charge(l *lineState, amount int64) {
 		return
 	}
 	s.group.granted[l.column] = capacity.Sum(s.group.granted[l.column], amount)
-	s.group.share.charge(l.column, amount)
+	if !s.elsewhere {
+		s.group.share.charge(l.column, amount)
+	}
 	for _, h := range s.alsoCharged {
 		h.charge(l.column, amount)
 	}
@@ -53,13 +55,15 @@ func (s *sliceState) claimOwnUse() {
 	}
 }
 
-// keepPinned grants a pinned slice what it has, apart from what is about to fall. It covers its part of what
-// its consumer's pods use.
+// keepPinned grants a pinned slice what it has, apart from what is about to fall, and nothing if it lowers nobody. It
+// covers its part of what its consumer's pods use.
 func (s *sliceState) keepPinned() {
 	for i := range s.states {
 		l := &s.states[i]
 		stays := l.had - min(l.had, s.Falling[l.Resource])
-		s.grant(l, stays)
+		if !s.LowersNobody {
+			s.grant(l, stays)
+		}
 		l.floor = stays
 		if s.group.hasPods() && l.column >= 0 {
 			s.group.claimInAll(l.column, stays)

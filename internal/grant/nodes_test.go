@@ -26,7 +26,7 @@ func (n someNodes) isWithin(o someNodes) bool { return n&^o == 0 }
 type estate struct {
 	*world
 	size [fourNodes]int64
-	// nodes holds the nodes of each policy that ever existed.
+	// nodes holds the nodes of each policy that ever existed, by its name, and of each former granter.
 	nodes map[string]someNodes
 }
 
@@ -53,12 +53,29 @@ func (e *estate) resize(i int, size int64) {
 func (e *estate) policy(class string, set someNodes, edits ...func(*offer.Policy)) *estate {
 	e.made++
 	p := offer.Policy{Name: fmt.Sprint("p", e.made), Created: int64(e.made), Class: class, Nodes: &offer.Nodes{Percent: 100, Count: offer.Allocatable}}
-	p.Nodes.Selection.Selector = withLabel(fmt.Sprint("in-", set), "yes", fmt.Sprint("as in p", e.made))
+	p.Nodes.Selection = selectionOf(&p, set)
 	for _, edit := range edits {
 		edit(&p)
 	}
 	e.policies = append(slices.Clone(e.policies), p)
-	e.nodes[p.Name] = set
+	e.nodes[p.Granter()], e.nodes[p.Name] = set, set
+	return e
+}
+
+// selectionOf returns how a policy selects some nodes. No other policy does it by an equal selection.
+func selectionOf(p *offer.Policy, set someNodes) capacity.Selection {
+	return capacity.Selection{Selector: withLabel(fmt.Sprint("in-", set), "yes", fmt.Sprint("as in p", p.Created))}
+}
+
+// turn edits the nodes of a policy, after a decision by the former ones.
+func (e *estate) turn(i int, set someNodes) *estate {
+	e.terms()
+	e.policies = slices.Clone(e.policies)
+	p := &e.policies[i]
+	nodes := *p.Nodes
+	nodes.Selection = selectionOf(p, set)
+	p.Nodes = &nodes
+	e.nodes[p.Granter()], e.nodes[p.Name] = set, set
 	return e
 }
 
@@ -66,7 +83,7 @@ func (e *estate) policy(class string, set someNodes, edits ...func(*offer.Policy
 func (e *estate) given(name, consumer string, age, amount int64) *estate {
 	p := e.policies[len(e.policies)-1]
 	s := having(name, consumer, age, amount)
-	s.Class, s.GrantedBy, s.GrantedIn, s.Reclaim = p.Class, p.Name, p.Class, p.Reclaim
+	s.Class, s.GrantedBy, s.GrantedIn, s.Reclaim = p.Class, p.Granter(), p.Class, p.Reclaim
 	e.slice(s)
 	return e
 }
@@ -92,11 +109,16 @@ func (e *estate) excess(demand func(among someNodes) int64) (all [allNodes + 1]i
 }
 
 // on returns the amount if it can be used only on these nodes, 0 otherwise.
-func (e *estate) on(among someNodes, policy string, amount int64) int64 {
-	if set, known := e.nodes[policy]; known && set.isWithin(among) {
-		return amount
+func (e *estate) on(among someNodes, granters string, amount int64) int64 {
+	for _, granter := range offer.Granters(granters) {
+		if set, known := e.nodes[granter]; !known || !set.isWithin(among) {
+			return 0
+		}
 	}
-	return 0
+	if granters == "" {
+		return 0
+	}
+	return amount
 }
 
 // check checks that, whatever part of the answers is written, the excess of no set of nodes grows.
@@ -105,14 +127,13 @@ func (e *estate) check(t reporter, terms *offer.AllocationInput, answers []Answe
 		return func(among someNodes) (sum int64) {
 			for i := range answers {
 				s, a := &e.slices[i], &answers[i]
-				policy, amount := "", a.Amounts()["cpu"]
-				if a.Policy != nil {
-					policy = a.Policy.Name
-				}
+				policy, amount := a.Granter, a.Amounts()["cpu"]
 				was, is := e.on(among, s.GrantedBy, s.Granted["cpu"]), e.on(among, policy, amount)
-				if s.GrantedIn == s.Class && !terms.InForce(s.GrantedBy) {
+				gone := !terms.FromUnknownNodes(s.GrantedBy) && terms.PoolOf(s.GrantedBy) == nil
+				retains := a.Policy != nil && a.Policy.Reclaim == offer.Retain
+				if s.GrantedIn == s.Class && (gone || retains) {
 					// The policy was replaced in its class by one of other nodes, so the grant now
-					// counts there.
+					// counts there; or nothing is taken back, whatever the nodes of the policy have.
 					was = max(was, e.on(among, policy, min(s.Granted["cpu"], amount)))
 				}
 				if s.Pinned {
@@ -147,7 +168,7 @@ func (e *estate) String() string {
 
 func (e *estate) happen(t *rapid.T) {
 	class := rapid.SampledFrom([]string{"gold", "silver", "bronze"})
-	switch rapid.IntRange(0, 13).Draw(t, "event") {
+	switch rapid.IntRange(0, 16).Draw(t, "event") {
 	case 0:
 		e.resize(rapid.IntRange(0, fourNodes-1).Draw(t, "node"), rapid.Int64Range(0, 20).Draw(t, "size"))
 	case 1, 2:
@@ -168,6 +189,12 @@ func (e *estate) happen(t *rapid.T) {
 	case 3:
 		if i := rapid.IntRange(0, 19).Draw(t, "policy"); i < len(e.policies) {
 			e.policies = slices.Delete(slices.Clone(e.policies), i, i+1)
+		}
+	case 16: // Another process starts, which has not seen former nodes.
+		e.former = offer.FormerPolicies{}
+	case 14, 15:
+		if i := rapid.IntRange(0, 9).Draw(t, "turned"); i < len(e.policies) {
+			e.turn(i, someNodes(rapid.UintRange(1, uint(allNodes)).Draw(t, "other nodes")))
 		}
 	case 4, 5, 6:
 		if len(e.slices) < 6 {
@@ -227,9 +254,9 @@ func (e *estate) decide(t *rapid.T) {
 		switch rapid.IntRange(0, 5).Draw(t, "fate") {
 		case 0: // Lost.
 		case 1: // The outcome is unknown: the larger amount counts.
-			if had := s.Granted["cpu"]; s.Granted != nil && answers[i].Policy != nil && s.GrantedBy == answers[i].Policy.Name {
+			if had, by := s.Granted["cpu"], s.GrantedBy; s.Granted != nil && answers[i].Policy != nil && s.GrantedIn == s.Class {
 				e.write(i, &answers[i])
-				s.Granted = cpu(max(had, s.Granted["cpu"]))
+				s.Granted, s.GrantedBy = cpu(max(had, s.Granted["cpu"])), offer.BothGranters(by, s.GrantedBy)
 			}
 		default:
 			e.write(i, &answers[i])

@@ -87,6 +87,7 @@ func TestWhatIsPinnedCountsInThePoolItCameFrom(t *testing.T) {
 		s.Class = class
 		return s
 	}
+	za := zone("za", "gold", "a")
 	for name, tc := range map[string]struct {
 		by, class, want string
 	}{
@@ -95,11 +96,12 @@ func TestWhatIsPinnedCountsInThePoolItCameFrom(t *testing.T) {
 		"all, if its policy is gone": {"gone", "bronze", "stuck cpu=4; a -; b -"},
 		// Another policy decides on its class now.
 		"those of both policies": {"za", "silver", "stuck cpu=4; a -; b -"},
+		"that of its nodes":      {za.Granter(), "silver", "stuck cpu=4; a -; b cpu=4"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			stuck := pinned("stuck", "rome", 3, 4)
 			stuck.Class, stuck.GrantedIn, stuck.GrantedBy = tc.class, tc.class, tc.by
-			w := newWorld(zone("za", "gold", "a"), zone("zb", "silver", "b")).node("n", "a", cpu(4)).node("m", "b", cpu(4)).
+			w := newWorld(za, zone("zb", "silver", "b")).node("n", "a", cpu(4)).node("m", "b", cpu(4)).
 				slice(stuck).slice(asking("a", "oslo", 1, 4)).slice(in(asking("b", "oslo", 2, 4), "silver"))
 			w.settle(t)
 			w.want(t, tc.want)

@@ -404,7 +404,7 @@ func checkPools(t reporter, terms *offer.AllocationInput, w *world, answers []An
 				own.add(s.Consumer, name, cameFrom(terms, s, in), true, had, claim, has)
 			}
 		})
-		own.check(t, terms, &p, p.Policy, p.Capacity)
+		own.check(t, terms, &p, p.Granter, p.Capacity)
 	}
 	for _, u := range unionsOf(terms.Pools) {
 		all := newSums()
@@ -453,25 +453,31 @@ func cameFrom(terms *offer.AllocationInput, s *Slice, in int) bool {
 	if s.GrantedIn != "" && s.GrantedIn != s.Class {
 		return false
 	}
-	if other, exists := terms.Other[s.GrantedBy]; exists && terms.Terms(s.Class, s.Consumer) == nil {
-		return slices.Contains(other.Overlaps, in)
+	from := terms.PoolOf(s.GrantedBy)
+	switch {
+	case s.GrantedBy == "" || from == nil:
+		return true
+	case !terms.InForce(s.GrantedBy) && terms.Terms(s.Class, s.Consumer) == nil:
+		return slices.Contains(from.Overlaps, in)
 	}
-	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(terms.Pools, func(p offer.PolicyPool) bool {
-		return p.Policy == s.GrantedBy && slices.Contains(p.Within, in)
-	})
+	return slices.Contains(from.Within, in)
 }
 
 // wasOn reports whether what a slice has was granted from one of the pools, or by an unknown
 // policy.
 func wasOn(terms *offer.AllocationInput, s *Slice, pools []int) bool {
-	if other, exists := terms.Other[s.GrantedBy]; exists && terms.Terms(s.Class, s.Consumer) == nil {
-		var cells []int
-		for _, in := range pools {
-			cells = append(cells, terms.Pools[in].Cells...)
-		}
-		return len(other.Overlaps) > 0 && !slices.ContainsFunc(other.Cells, func(cell int) bool { return !slices.Contains(cells, cell) })
+	from := terms.PoolOf(s.GrantedBy)
+	if s.GrantedBy == "" || from == nil || slices.ContainsFunc(pools, func(in int) bool { return &terms.Pools[in] == from }) {
+		return true
 	}
-	return s.GrantedBy == "" || !terms.InForce(s.GrantedBy) || slices.ContainsFunc(pools, func(in int) bool { return terms.Pools[in].Policy == s.GrantedBy })
+	if terms.InForce(s.GrantedBy) {
+		return false
+	}
+	var cells []int
+	for _, in := range pools {
+		cells = append(cells, terms.Pools[in].Cells...)
+	}
+	return len(from.Overlaps) > 0 && !slices.ContainsFunc(from.Cells, func(cell int) bool { return !slices.Contains(cells, cell) })
 }
 
 // sums are what is committed of some nodes: before the answers are written, and the most that can

@@ -49,12 +49,12 @@ func (s *Slice) carryOut(decided *Answer) (changed bool) {
 		s.Granted, s.Falling, changed = s.Remaining(), nil, true
 	}
 	if !s.Pinned && decided.Verdict == Accept {
-		moved := s.GrantedIn != "" && s.GrantedIn != s.Class || decided.Policy != nil && s.GrantedBy != decided.Policy.Name
-		if has := decided.Amounts(); moved || !maps.Equal(has, s.Granted) {
-			s.Granted, s.GrantedIn, changed = has, s.Class, true
-			if decided.Policy != nil {
-				s.GrantedBy = decided.Policy.Name
-			}
+		moved, by := s.GrantedIn != "" && s.GrantedIn != s.Class, s.GrantedBy
+		if decided.Policy != nil {
+			by = decided.Granter
+		}
+		if has := decided.Amounts(); moved || !offer.SameGranters(s.GrantedBy, by) || !maps.Equal(has, s.Granted) {
+			s.Granted, s.GrantedIn, s.GrantedBy, changed = has, s.Class, by, true
 		}
 	}
 	// Once an answer is written, the record falls to it.

@@ -26,7 +26,7 @@ type Slice struct {
 	// Recorded is on record in the class, by the policy that decides. It counts like Used until an answer that
 	// grants less is written: nobody is lowered for it, and the slice itself may be granted all of it.
 	Recorded capacity.Amounts
-	// GrantedBy is the policy that Granted came from, or several of which it may have come, see offer.Granters;
+	// GrantedBy is the granter that Granted came from, or several of which it may have come, see offer.Granters;
 	// GrantedIn is the class of the slice at that time. If empty, they are taken to be the present ones.
 	GrantedBy, GrantedIn string
 	// Reclaim is the reclaim recorded with the grant. It applies if no policy decides any longer.
@@ -41,6 +41,9 @@ type Slice struct {
 	// Falling is the part of what is Pinned that lowers nobody, as a rule because a write of this slice is about to
 	// give it up. Nobody is granted any of it before that is done; but what others have is kept as if it were gone.
 	Falling capacity.Amounts
+	// LowersNobody is set if all that is Pinned counts as Falling does, although it is not about to be given up: it
+	// counts on nodes on which it may not be.
+	LowersNobody bool
 }
 
 // Verdict is the kind of answer to a slice.
@@ -56,8 +59,10 @@ const (
 // Answer is the decision on one slice, with everything that explains it.
 type Answer struct {
 	Verdict Verdict
-	// Policy decides on the slice, nil if none does any longer.
-	Policy *offer.Policy
+	// Policy decides on the slice, nil if none does any longer. Granter is the policy with the nodes that it selects,
+	// empty without one.
+	Policy  *offer.Policy
+	Granter string
 	// Lines are the resources that were requested, defaulted, used or granted before, sorted by
 	// name.
 	Lines []Line

@@ -10,7 +10,7 @@ import (
 
 // maxUnions bounds the number of unions of several pools, not counting the unions of all connected
 // pools. Beyond it, grants that exceed the nodes may go unnoticed and are then not taken back. Nothing
-// more is granted because of that, see poolShare.headroomToGrant.
+// more is granted because of that, see poolShare.headroomToGrant and allocation.isExact.
 const maxUnions = 64
 
 // union holds the nodes of one pool, or of several that overlap. What is granted from pools within

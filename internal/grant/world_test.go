@@ -20,6 +20,8 @@ type world struct {
 	// inGrace is set in the grace after a start. lack is what the pools lacked in the last decision.
 	inGrace bool
 	lack    Lack
+	// former remembers the nodes from which slices have something.
+	former offer.FormerPolicies
 	// made counts all policies that ever existed.
 	made int
 }
@@ -55,9 +57,21 @@ func (w *world) slice(s Slice) *world {
 }
 
 func (w *world) terms() *offer.AllocationInput {
-	return offer.NewAllocationInput(offer.Input{
-		Policies: w.policies, Consumers: w.consumers, View: w.ledger.View(offer.Selections(w.policies), offer.ResourceNames(w.policies)...),
-	})
+	in := offer.Input{Policies: w.policies, Consumers: w.consumers}
+	w.former.Update(&in, w.granters)
+	in.View = w.ledger.View(offer.Selections(in.Policies, in.Former), offer.ResourceNames(w.policies)...)
+	return offer.NewAllocationInput(in)
+}
+
+// granters returns the granters of what the slices have.
+func (w *world) granters() map[string]struct{} {
+	all := map[string]struct{}{}
+	for i := range w.slices {
+		for _, by := range offer.Granters(w.slices[i].GrantedBy) {
+			all[by] = struct{}{}
+		}
+	}
+	return all
 }
 
 // start has the grace after a start begin.
@@ -95,7 +109,7 @@ func (w *world) write(i int, a *Answer) {
 		// If no policy decides any longer, the grant stays that of its former policy and class.
 		w.slices[i].Granted = a.Amounts()
 		if s := &w.slices[i]; a.Policy != nil {
-			s.GrantedBy, s.GrantedIn, s.Reclaim = a.Policy.Name, s.Class, a.Policy.Reclaim
+			s.GrantedBy, s.GrantedIn, s.Reclaim = a.Policy.Granter(), s.Class, a.Policy.Reclaim
 		}
 	}
 }

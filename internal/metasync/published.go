@@ -150,7 +150,7 @@ func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
 		policy: d.Policy(), accepted: d.Accepted(),
 	}
 	if by := offer.Granters(d.GrantedBy); row.policy == "" && len(by) > 0 {
-		row.policy = by[0]
+		row.policy = offer.PolicyOf(by[0])
 	}
 	terms := p.terms[row.policy]
 	add := func(resource string, asked, amount int64, reason string) {

@@ -13,19 +13,20 @@ import (
 type AllocationInput struct {
 	// View is the account that it was made from.
 	View *capacity.View
-	// Pools lists the pools of the node policies in force. Other holds the pools of the other policies that exist, by
-	// name: what they have granted is on these nodes. For a policy without nodes it is empty.
+	// Pools lists the pools of the node policies in force, and then those of Input.Former, from which nothing more is
+	// granted.
 	Pools []PolicyPool
-	Other map[string]PolicyPool
 
 	index     *policyIndex
 	column    map[string]int
 	consumers []Consumer
 	byClass   map[string][]*policyPlan
 	inForce   map[string]struct{}
-	terms     map[termsKey]*ConsumerTerms
-	poolOf    map[*policyPlan]int
-	now       time.Time
+	// byNodes holds a pool of each selection, by its index in the View. Pools of one selection have the same nodes.
+	byNodes map[int]*PolicyPool
+	terms   map[termsKey]*ConsumerTerms
+	poolOf  map[*policyPlan]int
+	now     time.Time
 	// filtersSlices is set if a policy in force has filters of slices.
 	filtersSlices bool
 }
@@ -38,7 +39,10 @@ type termsKey struct {
 
 // PolicyPool is the share of some nodes that one policy gives out.
 type PolicyPool struct {
-	Policy string
+	// Granter is the policy with this selection of nodes, empty for one that is not in force. Former is set if it is
+	// one of Input.Former.
+	Granter string
+	Former  bool
 	// Capacity is the pool, by column of the View: what may stay granted. Present is the smaller of it
 	// and of the share of what the nodes have at the moment: what may be newly granted.
 	Capacity, Present capacity.Row
@@ -49,7 +53,7 @@ type PolicyPool struct {
 	// Nodes is equal for pools of the same nodes, however their selections are written.
 	Nodes int
 	// Overlaps holds the indexes in Pools of the pools that share a node with this one, itself included
-	// if it has nodes.
+	// if it has nodes and is one of them.
 	Overlaps []int
 	// Within holds the indexes in Pools of the pools that have every node of this one, itself included.
 	Within []int
@@ -107,6 +111,8 @@ func (p *PolicyPool) Users(yield func(consumer string, used capacity.Row) bool) 
 // ConsumerTerms holds the terms of one policy under one override. The consumers that get it share it.
 type ConsumerTerms struct {
 	Policy *Policy
+	// Granter is the policy with the nodes that it selects.
+	Granter string
 	// Override is the index of the override, -1 for none.
 	Override int
 	// Paused is set if nothing may be granted or taken back.
@@ -133,7 +139,7 @@ func (t *ConsumerTerms) WithoutNodes(resource string) *Step {
 func NewAllocationInput(in Input) *AllocationInput {
 	a := &AllocationInput{
 		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
-		Other: map[string]PolicyPool{}, byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{},
+		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{}, byNodes: map[int]*PolicyPool{},
 		terms: map[termsKey]*ConsumerTerms{}, poolOf: map[*policyPlan]int{}, now: in.Now,
 	}
 	if !slices.IsSortedFunc(a.consumers, byID) {
@@ -143,11 +149,12 @@ func NewAllocationInput(in Input) *AllocationInput {
 		a.column[name] = i
 	}
 	a.index = newPolicyIndex(&in)
-	var pools []*pool
-	var others []*policyPlan
+	var pools, others []*pool
 	for _, p := range newPlans(a.index, &in, a.column) {
 		if p.DryRun {
-			others = append(others, p)
+			if p.pool != nil {
+				others = append(others, p.pool)
+			}
 			continue
 		}
 		a.inForce[p.Name] = struct{}{}
@@ -156,18 +163,24 @@ func NewAllocationInput(in Input) *AllocationInput {
 		if p.pool != nil {
 			a.poolOf[p] = len(pools)
 			pools = append(pools, p.pool)
-			a.Pools = append(a.Pools, PolicyPool{Policy: p.Name})
+			a.Pools = append(a.Pools, PolicyPool{Granter: a.index.granters[p.index]})
 		}
+	}
+	for i := range in.Former {
+		by := in.Former[i].Granter()
+		nodes, _ := a.index.nodesOf(by)
+		pools = append(pools, newPool(in.Former[i].Nodes, &in.View, nodes, nil))
+		a.Pools = append(a.Pools, PolicyPool{Granter: by, Former: true})
 	}
 	for i, p := range pools {
 		a.Pools[i].describe(p, pools)
+		a.byNodes[p.index] = &a.Pools[i]
 	}
 	for _, p := range others {
-		other := PolicyPool{Policy: p.Name}
-		if p.pool != nil {
-			other.describe(p.pool, pools)
+		if a.byNodes[p.index] == nil {
+			a.byNodes[p.index] = &PolicyPool{}
+			a.byNodes[p.index].describe(p, pools)
 		}
-		a.Other[p.Name] = other
 	}
 	return a
 }
@@ -209,25 +222,46 @@ func (a *AllocationInput) Column(resource string) int { return columnOf(a.column
 // Serves reports whether a policy in force is for the class.
 func (a *AllocationInput) Serves(class string) bool { return len(a.byClass[class]) > 0 }
 
-// InForce reports whether a policy of the name exists and is not a dry run.
-func (a *AllocationInput) InForce(policy string) bool {
-	_, ok := a.inForce[policy]
+// InForce reports whether the policy of a granter exists and is not a dry run.
+func (a *AllocationInput) InForce(granter string) bool {
+	_, ok := a.inForce[PolicyOf(granter)]
 	return ok
 }
 
-// ShareNodes reports whether two policies in force have a node in common.
-func (a *AllocationInput) ShareNodes(policy, other string) bool {
-	for i := range a.Pools {
-		if a.Pools[i].Policy != policy {
-			continue
-		}
-		for _, k := range a.Pools[i].Overlaps {
-			if a.Pools[k].Policy == other {
-				return true
-			}
+// PoolOf returns a pool of the nodes that a granter has granted from, an empty one if it selects none. It returns nil
+// if they are not known.
+func (a *AllocationInput) PoolOf(granter string) *PolicyPool {
+	switch nodes, known := a.index.nodesOf(granter); {
+	case !known:
+		return nil
+	case nodes == noPool:
+		return &PolicyPool{}
+	default:
+		return a.byNodes[nodes]
+	}
+}
+
+// FromUnknownNodes reports whether a granter has granted from nodes that this process does not know, because they were
+// edited, or the policy was deleted, before it started. In the records of earlier versions, nodes are taken to be the
+// present ones.
+func (a *AllocationInput) FromUnknownNodes(granter string) bool {
+	return SaysNodes(granter) && a.PoolOf(granter) == nil
+}
+
+// Covers reports whether the others select each node from which a granter has granted. It reports so too for a policy
+// that is gone, in the record of an earlier version.
+func (a *AllocationInput) Covers(others, granter string) bool {
+	p := a.PoolOf(granter)
+	if p == nil {
+		return !SaysNodes(granter)
+	}
+	var cells []int
+	for _, other := range Granters(others) {
+		if o := a.PoolOf(other); o != nil {
+			cells = append(cells, o.Cells...)
 		}
 	}
-	return false
+	return !slices.ContainsFunc(p.Cells, func(cell int) bool { return !slices.Contains(cells, cell) })
 }
 
 // consumer returns the consumer with this ID.
@@ -277,7 +311,10 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 	key := termsKey{of, p.pause.of(consumer)}
 	terms, ok := a.terms[key]
 	if !ok {
-		terms = &ConsumerTerms{Policy: p.Policy, Override: of.override, Paused: key.paused, Pool: -1, Steps: of.steps}
+		terms = &ConsumerTerms{
+			Policy: p.Policy, Granter: a.index.granters[p.index], Override: of.override, Paused: key.paused, Pool: -1,
+			Steps: of.steps,
+		}
 		if i, pooled := a.poolOf[p]; pooled {
 			terms.Pool = i
 		}

@@ -15,16 +15,19 @@ import (
 type Input struct {
 	// Policies are all valid policies, in any order. An invalid policy takes no part.
 	Policies []Policy
+	// Former are policies as they were before an edit of their nodes or their deletion, for what they have granted and
+	// has not been answered since: see FormerPolicies.
+	Former []Policy
 	// Consumers are the known consumers, each once, in any order. Consumers that a policy names, also one that is
 	// awaited, those with pods or grants, and those that give nodes of a pool are known without being listed.
 	Consumers []Consumer
-	// View is the account of nodes and pods. Its Pools answer Selections(Policies), in the same order;
+	// View is the account of nodes and pods. Its Pools answer Selections(Policies, Former), in the same order;
 	// its Columns include ResourceNames(Policies) and the names of Recorded.
 	View capacity.View
 	// Grants maps classes and consumer IDs to what ResourceSlices were granted.
 	Grants map[string]map[string]capacity.Amounts
-	// GrantedBy maps them to the policies that granted it, for consumers for which no policy decides in the class.
-	// A consumer that it lacks, and a policy that is gone, may have granted it on any nodes.
+	// GrantedBy maps them to the granters that granted it, where no policy decides in the class, or another granter
+	// than granted it. Where none decides, it may be on any nodes if none is named, or the nodes of one are not known.
 	GrantedBy map[string]map[string][]string
 	// Levels maps policies and resources to the levels at which pools are given out: see Stabilizer. A
 	// resource without a level is given out as it is.
@@ -393,16 +396,19 @@ func (e *evaluation) deciders(m *match) []*policyPlan {
 }
 
 // mayUse reports whether a consumer may use its grant in a class on the nodes of a plan: those of the policy that
-// decides or, if none does, of the policies that granted it. A grant by an unknown policy may be on any nodes.
+// decides, and those that it was granted from before. A grant from unknown nodes may be on any; if a policy decides, a
+// record of an earlier version stands for its nodes.
 func (e *evaluation) mayUse(p, decider *policyPlan, class, id string) bool {
-	shares := func(by *policyPlan) bool { return p == by || p.pool.overlaps(by.pool) }
 	by := e.in.GrantedBy[class][id]
-	if decider != nil || len(by) == 0 {
-		return decider == nil || shares(decider)
+	if decider == nil && len(by) == 0 || decider != nil && (p == decider || p.pool.overlaps(decider.pool)) {
+		return true
 	}
-	return slices.ContainsFunc(by, func(name string) bool {
-		i, exists := e.index.byName[name]
-		return !exists || shares(e.plans[i])
+	return slices.ContainsFunc(by, func(granter string) bool {
+		nodes, known := e.index.nodesOf(granter)
+		if !known {
+			return decider == nil || SaysNodes(granter)
+		}
+		return nodes != noPool && p.pool.Overlaps[nodes]
 	})
 }
 

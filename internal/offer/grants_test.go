@@ -53,6 +53,34 @@ func TestGrantsOfADryRunAreCommittedOnItsNodesAlone(t *testing.T) {
 	}
 }
 
+// A grant counts on the nodes that it was granted from until it has been answered from the present ones.
+func TestGrantsAreCommittedOnTheNodesThatAPolicySelectedBefore(t *testing.T) {
+	c := newCluster("a", "b", "d")
+	on := func(node string) func(*Policy) {
+		return func(p *Policy) { p.Nodes.Selection.Selector = withLabel("name", node) }
+	}
+	before := ofNodes("gold", class("gold"), on("a"))
+	for name, tc := range map[string]struct {
+		now             []Policy
+		a, b, elsewhere int64
+	}{
+		"edited":             {[]Policy{ofNodes("gold", class("gold"), on("b"))}, 2000, 2000, 8000},
+		"edited to no nodes": {[]Policy{fixed("gold", capacity.Amounts{capacity.CPU: 6000}, class("gold"))}, 2000, 8000, 8000},
+		"deleted":            {nil, 2000, 8000, 8000},
+	} {
+		in := Input{Former: []Policy{before}, Consumers: consumers("oslo"),
+			Policies:  append(tc.now, ofNodes("on-a", class("a"), on("a")), ofNodes("on-b", class("b"), on("b")), ofNodes("on-d", class("d"), on("d"))),
+			Grants:    map[string]map[string]capacity.Amounts{"gold": {"rome": {capacity.CPU: 6000}}},
+			GrantedBy: map[string]map[string][]string{"gold": {"rome": {before.Granter()}}},
+		}
+		in.View = c.View(Selections(in.Policies, in.Former))
+		r := Evaluate(in)
+		for class, want := range map[string]int64{"a": tc.a, "b": tc.b, "d": tc.elsewhere} {
+			expect(t, name+", on "+class, offered(r, "oslo")[class][capacity.CPU], want)
+		}
+	}
+}
+
 func TestRetainHoldsWhatIsGrantedOfAResourceThatNoNodeLists(t *testing.T) {
 	const storage, gpu = "storage", "nvidia.com/gpu"
 	grants := map[string]map[string]capacity.Amounts{"": {"rome": {storage: 100}}}

@@ -19,6 +19,10 @@ type policyIndex struct {
 	// oldest, then name.
 	ordered []*Policy
 	byName  map[string]int
+	// granters holds the granter of each policy. byDigest maps the digests of selections, of Input.Former too, to
+	// pools in the View.
+	granters []string
+	byDigest map[string]int
 	// pools holds the index of each policy's pool in the View, noPool for a policy of fixed amounts.
 	pools []int
 	// naming maps each consumer ID that some scope or pause names to the policies with such a one, open are
@@ -44,7 +48,7 @@ func newPolicyIndex(in *Input) *policyIndex {
 	policies := in.Policies
 	x := &policyIndex{
 		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)),
-		naming: map[string][]int{}, giving: map[string]struct{}{},
+		byDigest: map[string]int{}, naming: map[string][]int{}, giving: map[string]struct{}{},
 	}
 	for i := range policies {
 		x.ordered[i] = &policies[i]
@@ -56,11 +60,16 @@ func newPolicyIndex(in *Input) *policyIndex {
 			cmp.Compare(a.Created, b.Created),
 			strings.Compare(a.Name, b.Name))
 	})
-	_, pools := selectionsOf(policies)
+	_, pools := selectionsOf(policies, in.Former)
+	for i := range in.Former {
+		p := &in.Former[i]
+		x.byDigest[digestOf(p.Granter())] = pools[p]
+	}
 	labelKeys := map[string]struct{}{}
 	for i, p := range x.ordered {
 		x.byName[p.Name] = i
-		x.pools = append(x.pools, pools[p])
+		x.granters, x.pools = append(x.granters, p.Granter()), append(x.pools, pools[p])
+		x.byDigest[digestOf(x.granters[i])] = pools[p]
 		x.answers = append(x.answers, p.answersIn(in))
 		x.external = x.external || p.External != nil
 		x.givers = append(x.givers, giversOf(p, &in.View, pools[p]))
@@ -91,6 +100,24 @@ func newPolicyIndex(in *Input) *policyIndex {
 	}
 	x.labelKeys = slices.Sorted(maps.Keys(labelKeys))
 	return x
+}
+
+// nodesOf returns the pool in the View of the nodes that a granter has granted from, noPool if it selects none. They
+// are not known if the policy is gone, or was edited, since before this process started.
+func (x *policyIndex) nodesOf(granter string) (pool int, known bool) {
+	switch digest := digestOf(granter); digest {
+	case noNodes:
+		return noPool, true
+	case "": // The record of an earlier version.
+		i, exists := x.byName[granter]
+		if !exists {
+			return noPool, false
+		}
+		return x.pools[i], true
+	default:
+		pool, known = x.byDigest[digest]
+		return pool, known
+	}
 }
 
 // scopes yields the scope of the policy and of each override.

@@ -156,30 +156,34 @@ func (p *pool) forGiver(id string) []Step {
 // noPool is the pool index of a policy of fixed amounts.
 const noPool = -1
 
-// Selections returns the distinct node selections of the policies, in the order of their first use.
-func Selections(policies []Policy) []capacity.Selection {
-	selections, _ := selectionsOf(policies)
+// Selections returns the distinct node selections of lists of policies, in the order of their first use.
+func Selections(policies ...[]Policy) []capacity.Selection {
+	selections, _ := selectionsOf(policies...)
 	return selections
 }
 
 // selectionsOf returns the selections and, for each policy, the index of its selection.
-func selectionsOf(policies []Policy) (selections []capacity.Selection, indexes map[*Policy]int) {
+func selectionsOf(policies ...[]Policy) (selections []capacity.Selection, indexes map[*Policy]int) {
 	byKey := map[string]int{}
-	indexes = make(map[*Policy]int, len(policies))
-	for i := range policies {
-		n := policies[i].Nodes
-		if n == nil {
-			indexes[&policies[i]] = noPool
-			continue
+	indexes = map[*Policy]int{}
+	add := func(p *Policy) {
+		if p.Nodes == nil {
+			indexes[p] = noPool
+			return
 		}
-		key := n.Selection.Key()
+		key := p.Nodes.Selection.Key()
 		index, known := byKey[key]
 		if !known {
 			index = len(selections)
 			byKey[key] = index
-			selections = append(selections, n.Selection)
+			selections = append(selections, p.Nodes.Selection)
 		}
-		indexes[&policies[i]] = index
+		indexes[p] = index
+	}
+	for _, list := range policies {
+		for i := range list {
+			add(&list[i])
+		}
 	}
 	return selections, indexes
 }

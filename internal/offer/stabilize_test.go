@@ -135,7 +135,7 @@ func TestLevelsArePoliciesOwn(t *testing.T) {
 	expect(t, "the pool with a level", r.Reports["slow"].Capacity[capacity.CPU], int64(16000))
 	expect(t, "the pool without a level", r.Reports["exact"].Capacity[capacity.CPU], int64(15200))
 	pools := NewAllocationInput(in).Pools
-	pool := pools[slices.IndexFunc(pools, func(p PolicyPool) bool { return p.Policy == "slow" })]
+	pool := pools[slices.IndexFunc(pools, func(p PolicyPool) bool { return PolicyOf(p.Granter) == "slow" })]
 	expect(t, "what may stay granted, and what may be newly granted", []int64{pool.Capacity[0], pool.Present[0]}, []int64{16000, 15200})
 
 	edited := ofNodes("slow", threshold(5), version("2"))

@@ -1,9 +1,12 @@
 package operator
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -62,6 +65,48 @@ func TestAGrantIsLoweredInAClassThatNobodyServes(t *testing.T) {
 	awaitAnswer(t, slice, "Accepted OfPlatinum cpu=3")
 	move("gold")
 	awaitAnswer(t, slice, "Accepted Capped cpu=0,memory=0")
+}
+
+// After an edit of the nodes of its policy, a grant is recorded on the new ones, and others get what the former ones
+// have.
+func TestAGrantIsOnTheNodesThatItsPolicySelects(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	kubetest.Create(t, nodestest.Node("silver-1", nodestest.List("cpu", "8"), nodestest.NodeLabel("pool", "silver")))
+	policy := kubetest.Create(t, classGold())
+	beside := classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Class = "beside" })
+	beside.Name = "beside"
+	kubetest.Create(t, beside)
+	startOperator(t)
+	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "6"))
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=6")
+	other := newTenancy(t, "oslo").ask(
+		"other", nodestest.List("cpu", "8"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "beside" })
+	awaitAnswer(t, other, "Accepted Capped cpu=2")
+	former := grantOf(t, slice).Spec.Nodes
+
+	editPolicy(t, policy, kubetest.Selecting(kubetest.Matching(map[string]string{"pool": "silver"})))
+	awaitAnswer(t, other, "Accepted Incomplete cpu=8")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=6")
+	test.Eventually(t, func() string {
+		now := grantOf(t, slice).Spec
+		if now.Policy != "standard" || now.Nodes == former || len(now.Nodes) != len(former) {
+			return fmt.Sprintf("granted by %s from the nodes %s, before from %s", now.Policy, now.Nodes, former)
+		}
+		return ""
+	})
+}
+
+// grantOf returns the Grant of a slice.
+func grantOf(t *testing.T, slice client.Object) *v1alpha1.Grant {
+	t.Helper()
+	var all v1alpha1.GrantList
+	test.Must(t, kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespaceOf(nil))))
+	i := slices.IndexFunc(all.Items, func(g v1alpha1.Grant) bool { return g.Spec.Slice.UID == string(slice.GetUID()) })
+	if i < 0 {
+		t.Fatal("the slice has no Grant")
+	}
+	return &all.Items[i]
 }
 
 // A denial leaves the Quota, and the answer of another controller is not replaced.

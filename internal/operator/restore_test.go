@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +15,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/controllers/podsecurity"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
@@ -111,13 +109,7 @@ func TestARivalOfAGrantIsRestoredLessAndLessOften(t *testing.T) {
 	o := startOperator(t, func(o *parts) { o.metrics = metrics })
 	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "2"))
 	awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
-	var all v1alpha1.GrantList
-	test.Must(t, kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespaceOf(nil))))
-	i := slices.IndexFunc(all.Items, func(g v1alpha1.Grant) bool { return g.Spec.Slice.UID == string(slice.GetUID()) })
-	if i < 0 {
-		t.Fatal("the slice has no Grant")
-	}
-	grant := &all.Items[i]
+	grant := grantOf(t, slice)
 	rival := contest{
 		object: grant, least: 4, restored: func() bool { return grant.Spec.Resources.Cpu().Value() == 2 },
 		change: func() {

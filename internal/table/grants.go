@@ -89,7 +89,8 @@ func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting)
 			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
 		}
 	}
-	if decided.Policy == nil {
+	moved := has != nil && asked.GrantedBy != "" && !offer.SameGranters(asked.GrantedBy, decided.Granter)
+	if decided.Policy == nil || moved {
 		g.addOrigin(asked.Class, asked)
 	}
 	if decided.Policy != nil && some {
@@ -105,14 +106,14 @@ func (g *grants) countFormer(asked *grant.Slice) {
 		sum[name] = capacity.Sum(sum[name], amount)
 	}
 	g.addOrigin(asked.GrantedIn, asked)
-	for _, by := range offer.Granters(asked.GrantedBy) {
+	for _, by := range offer.PoliciesOf(asked.GrantedBy) {
 		if some {
 			g.countUnder(by, asked.Consumer, sum)
 		}
 	}
 }
 
-// addOrigin notes which policy granted what a slice has in a class, empty for an unknown one.
+// addOrigin notes which granter granted what a slice has in a class, empty for an unknown one.
 func (g *grants) addOrigin(class string, asked *grant.Slice) {
 	of := g.by[class]
 	if of == nil {

@@ -15,6 +15,7 @@ func TestGrantsCountInTheClassThatTheyWereMadeIn(t *testing.T) {
 		return []grant.Line{{Resource: "cpu", Asked: asked, Granted: granted, Listed: true}}
 	}
 	silver := &offer.Policy{Name: "silver-policy"}
+	const silverNow = "silver-policy@none"
 	moves := grant.Slice{
 		Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 6000}, GrantedIn: "gold", GrantedBy: "gold-policy",
 	}
@@ -27,18 +28,30 @@ func TestGrantsCountInTheClassThatTheyWereMadeIn(t *testing.T) {
 		by     map[string][]string
 	}{
 		"a slice that moves": {
-			moves, grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedAndDecided,
+			moves, grant.Answer{Verdict: grant.Accept, Policy: silver, Granter: silverNow, Lines: line(6000, 2000)}, GrantedAndDecided,
 			map[string]int64{"gold": 6000, "silver": 2000}, map[string]int32{"gold-policy": 1, "silver-policy": 1},
 			map[string][]string{"gold": {"gold-policy"}},
 		},
 		"a slice that moves, at a replica that does not lead": {
-			moves, grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedOnly,
+			moves, grant.Answer{Verdict: grant.Accept, Policy: silver, Granter: silverNow, Lines: line(6000, 2000)}, GrantedOnly,
 			map[string]int64{"gold": 6000, "silver": 0}, map[string]int32{"gold-policy": 1},
 			map[string][]string{"gold": {"gold-policy"}},
 		},
-		"a slice that stays": {
+		"a slice that another policy answers now": {
 			grant.Slice{Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 6000}, GrantedIn: "silver", GrantedBy: "gold-policy"},
-			grant.Answer{Verdict: grant.Accept, Policy: silver, Lines: line(6000, 2000)}, GrantedAndDecided,
+			grant.Answer{Verdict: grant.Accept, Policy: silver, Granter: silverNow, Lines: line(6000, 2000)}, GrantedAndDecided,
+			map[string]int64{"silver": 6000}, map[string]int32{"silver-policy": 1},
+			map[string][]string{"silver": {"gold-policy"}},
+		},
+		"a slice from nodes that the policy does not select now": {
+			grant.Slice{Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 6000}, GrantedIn: "silver", GrantedBy: "silver-policy@a," + silverNow},
+			grant.Answer{Verdict: grant.Accept, Policy: silver, Granter: silverNow, Lines: line(6000, 2000)}, GrantedAndDecided,
+			map[string]int64{"silver": 6000}, map[string]int32{"silver-policy": 1},
+			map[string][]string{"silver": {"silver-policy@a", silverNow}},
+		},
+		"a slice that stays": {
+			grant.Slice{Consumer: "rome", Class: "silver", Granted: capacity.Amounts{"cpu": 6000}, GrantedIn: "silver", GrantedBy: silverNow},
+			grant.Answer{Verdict: grant.Accept, Policy: silver, Granter: silverNow, Lines: line(6000, 2000)}, GrantedAndDecided,
 			map[string]int64{"silver": 6000}, map[string]int32{"silver-policy": 1},
 			nil,
 		},

@@ -140,7 +140,7 @@ func AddNames(list, names []string, most int) (longer []string, more bool) {
 type SliceDecisions interface {
 	// Granted returns the amounts that count as granted, by class and consumer ID.
 	Granted() map[string]map[string]capacity.Amounts
-	// GrantedBy returns the policies that granted it, as in offer.Input.
+	// GrantedBy returns the granters that granted it, as in offer.Input.
 	GrantedBy() map[string]map[string][]string
 	// Under returns what one policy has granted.
 	Under(policy string) PolicyGrants

@@ -107,7 +107,7 @@ func requirements(decided iter.Seq[table.DecidedSlice], policies []table.Policy,
 			labels = labelsOf(s.Answer.Policy)
 		} else {
 			for _, by := range offer.Granters(s.Slice.GrantedBy) { // The last one has answered last.
-				if granted := byName[by]; granted != nil {
+				if granted := byName[offer.PolicyOf(by)]; granted != nil {
 					labels = labelsOf(granted)
 				}
 			}

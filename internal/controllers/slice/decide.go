@@ -44,7 +44,7 @@ type decisions struct {
 	gates   []gateState
 	// grants holds the amounts that count as granted, by class and consumer ID.
 	grants map[string]map[string]capacity.Amounts
-	// grantedBy holds the policies that granted it where none decides any longer.
+	// grantedBy holds the granters that granted it, where another one decides now, or none.
 	grantedBy map[string]map[string][]string
 	// byPolicy holds them by the policy that decides.
 	byPolicy map[string]table.PolicyGrants

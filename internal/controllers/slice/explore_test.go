@@ -174,6 +174,36 @@ var scenes = map[string]scene{
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{passes: 1, deletes: 1, creates: 1, waits: 1, runs: 1}, depth: 9,
 	},
+	// Until an answer on other nodes is confirmed, a grant may be on those that the policy selected before. No pods: what
+	// they use stays granted, also if others have the new nodes.
+	"a policy whose nodes are edited": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, acting: 2,
+		events: [numEvents]int{turns: 2, asks: 1, moves: 1}, depth: 8,
+	},
+	"a policy whose nodes are edited while a write is under way": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, acting: 2,
+		events: [numEvents]int{turns: 2, fails: 1, moves: 1}, async: true, depth: 8,
+	},
+	"a policy whose nodes are edited while another replica leads": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, acting: 2,
+		events: [numEvents]int{turns: 2, terms: 1, moves: 1}, async: true, depth: 8,
+	},
+	"a policy whose nodes are edited behind a gate that shuts": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2},
+		events: [numEvents]int{turns: 2, hides: 1, cordons: 1, asks: 1}, depth: 7,
+	},
+	"a policy whose nodes are edited between a deletion and a creation": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, pods: [2][2]int64{{1}},
+		events: [numEvents]int{turns: 1, deletes: 1, creates: 1, waits: 1, runs: 1}, depth: 9,
+	},
+	"a policy whose nodes are edited while the Quota follows late": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 1}, acting: 2,
+		events: [numEvents]int{turns: 1, moves: 1, runs: 1, follows: 2}, depth: 9,
+	},
+	"a policy that is deleted, and created again with other nodes": {
+		capacity: 2, granted: []int64{2, 0}, ask: []int64{2, 2}, acting: 2,
+		events: [numEvents]int{turns: 1, removes: 2, waits: 1, moves: 1}, depth: 8,
+	},
 	"policies that come and go": {
 		capacity: 2, granted: []int64{2, 0}, ask: []int64{1, 2}, pods: [2][2]int64{{1}},
 		events: [numEvents]int{removes: 2, shrinks: 2, waits: 2, asks: 1, drains: 2}, depth: 5,
@@ -373,8 +403,14 @@ func (w *world) key() uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
 	k := key{&h}
-	for _, part := range []any{w.objects, w.pods, w.waiting, w.late, w.tenants, w.removed, w.shrunk, w.passed, w.returned, w.left, w.now, w.term, w.flight, w.leader.grace, w.woken, w.alarm} {
+	for _, part := range []any{w.objects, w.pods, w.waiting, w.late, w.tenants, w.removed, w.shrunk, w.turned, w.passed, w.returned, w.left, w.now, w.term, w.flight, w.leader.grace, w.woken, w.alarm} {
 		k.add(reflect.ValueOf(part))
+	}
+	remembered := reflect.ValueOf(w.leader.former).Field(0)
+	granters := remembered.MapKeys()
+	slices.SortFunc(granters, func(a, b reflect.Value) int { return strings.Compare(a.String(), b.String()) })
+	for _, granter := range granters {
+		k.text(fmt.Sprint(granter.String(), remembered.MapIndex(granter).FieldByName("former").Bool()))
 	}
 	for i := range w.objects {
 		if e := w.leader.cache.byUID[w.objects[i].uid]; e != nil {

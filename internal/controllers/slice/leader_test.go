@@ -3,6 +3,7 @@ package slice
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"testing"
 	"time"
@@ -45,7 +46,7 @@ func statusOf(prefix string, amount int64) sliceAnswer {
 type process struct {
 	*Writer
 	start time.Time
-	terms map[[10]int64]*offer.AllocationInput
+	terms map[[11]int64]*offer.AllocationInput
 	gates map[[len(consumers)]gateState]*gates
 }
 
@@ -55,14 +56,15 @@ func newProcess(t *testing.T) *process {
 	startQueue(t, w)
 	return &process{
 		Writer: w, start: time.Now(),
-		terms: map[[10]int64]*offer.AllocationInput{}, gates: map[[len(consumers)]gateState]*gates{},
+		terms: map[[11]int64]*offer.AllocationInput{}, gates: map[[len(consumers)]gateState]*gates{},
 	}
 }
 
 // leader is what a replica knows, and decided.
 type leader struct {
-	cache *grantCache
-	grace holding.Grace
+	cache  *grantCache
+	grace  holding.Grace
+	former offer.FormerPolicies
 }
 
 // newLeader begins a term with what the API server has.
@@ -85,7 +87,7 @@ func newLeader(w *world) *leader {
 }
 
 func newReplica(w *world) *leader {
-	return &leader{newGrantCache(), holding.Grace{
+	return &leader{cache: newGrantCache(), grace: holding.Grace{
 		Started: w.process.start.Add(-time.Hour), Since: map[[2]string]time.Time{}, Nodes: w.grace,
 	}}
 }
@@ -93,7 +95,7 @@ func newReplica(w *world) *leader {
 // follower returns a replica that knows everything and does not lead.
 func follower(w *world) *leader {
 	l := newReplica(w)
-	l.grace.Since = w.leader.grace.Since
+	l.grace.Since, l.former = w.leader.grace.Since, w.leader.former
 	for i := range w.objects {
 		if o := &w.objects[i]; o.record != nil {
 			l.cache.setRecord(*o.grant())
@@ -128,7 +130,7 @@ func (l *leader) clone() *leader {
 	}
 	grace := l.grace
 	grace.Since = maps.Clone(grace.Since)
-	return &leader{c, grace}
+	return &leader{c, grace, l.former}
 }
 
 // slice returns what the watch has of a slice.
@@ -186,7 +188,9 @@ func (l *leader) decide(w *world) *decisions {
 	d := w.process.decider
 	d.cache, d.grace, d.gates, d.quotas = l.cache, l.grace, w.process.gatesOf(w.tenants), w.quotas()
 	defer func() { l.grace = d.grace }()
-	return d.decide(w.time(), func() *offer.AllocationInput { return w.process.termsOf(w) })
+	in := offer.Input{Policies: w.policies()}
+	l.former.Update(&in, d.Granters)
+	return d.decide(w.time(), func() *offer.AllocationInput { return w.process.termsOf(w, &in) })
 }
 
 // quotas returns the Quotas as the leader knows them.
@@ -247,13 +251,12 @@ func (l *leader) outcome(r *request, o *object) bool {
 }
 
 // termsOf returns the terms of the policies over nodes with these pods.
-func (p *process) termsOf(w *world) *offer.AllocationInput {
-	key := [10]int64{w.capacity, w.pods[0][0], w.pods[0][1], w.pods[1][0], w.pods[1][1]}
-	if w.removed {
-		key[5] = 1
-	}
-	if w.shrunk {
-		key[6] = 1
+func (p *process) termsOf(w *world, in *offer.Input) *offer.AllocationInput {
+	key := [11]int64{w.capacity, w.pods[0][0], w.pods[0][1], w.pods[1][0], w.pods[1][1]}
+	for i, is := range []bool{w.removed, w.shrunk, w.passed, w.turned} {
+		if is {
+			key[5] |= 1 << i
+		}
 	}
 	for owner := range consumers {
 		for pool := range pools {
@@ -265,14 +268,14 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 	if key[8] = w.missing; w.returned {
 		key[8] = 0
 	}
-	if w.passed {
-		key[9] = 1
+	for i := range in.Former { // By its name and node.
+		f := &in.Former[i]
+		key[9+i] = 1 + int64(2*slices.Index(pools[:], f.Name)+slices.Index(pools[:], f.Version))
 	}
 	if known := p.terms[key]; known != nil {
 		return known
 	}
 	ledger := capacity.NewLedger()
-	var policies []offer.Policy
 	for pool, class := range pools {
 		ledger.SetNode(capacity.Node{
 			Name: class, State: capacity.Ready, Labels: selecting(class),
@@ -290,14 +293,26 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 				})
 			}
 		}
+	}
+	in.View = ledger.View(offer.Selections(in.Policies, in.Former), offer.ResourceNames(in.Policies)...)
+	p.terms[key] = offer.NewAllocationInput(*in)
+	return p.terms[key]
+}
+
+// policies returns the policies of a world.
+func (w *world) policies() (policies []offer.Policy) {
+	for pool, class := range pools {
 		if pool == 0 && w.removed {
 			continue
 		}
-		percent := int64(100)
+		percent, node := int64(100), class
 		if pool == 0 && w.shrunk {
 			percent = 50
 		}
-		policies = append(policies, policyOn(class, class, class, percent, w.reclaim))
+		if pool == 0 && w.turned {
+			node = pools[1]
+		}
+		policies = append(policies, policyOn(class, class, node, percent, w.reclaim))
 	}
 	if w.events[passes] > 0 {
 		other, of := policyOn("other", pools[0], pools[1], 100, w.reclaim), "nobody"
@@ -307,10 +322,7 @@ func (p *process) termsOf(w *world) *offer.AllocationInput {
 		other.Priority, other.Consumers = 1, offer.Scope{IDs: map[string]struct{}{of: {}}}
 		policies = append(policies, other)
 	}
-	p.terms[key] = offer.NewAllocationInput(offer.Input{
-		Policies: policies, View: ledger.View(offer.Selections(policies), offer.ResourceNames(policies)...),
-	})
-	return p.terms[key]
+	return policies
 }
 
 // selecting returns the labels that select a node.

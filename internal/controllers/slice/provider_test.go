@@ -39,6 +39,7 @@ const (
 	drains               // A tenant is drained, or active again.
 	removes              // The policy for gold is deleted, or created again.
 	shrinks              // The policy for gold offers half as much, or all again.
+	turns                // The policy for gold selects the node of silver, or its own again.
 	passes               // Another policy decides for rome in gold, on the node of silver, or no longer.
 	waits                // More time passes than a deleted slice keeps everything.
 	touches              // Liqo writes something to a slice that no decision depends on.
@@ -95,6 +96,7 @@ type world struct {
 	tenants  [len(consumers)]gateState
 	removed  bool
 	shrunk   bool
+	turned   bool
 	passed   bool
 	returned bool
 	left     [numEvents]int
@@ -145,6 +147,10 @@ func newWorld(s *scene) *world {
 		w.objects = append(w.objects, object{owner: owner, uid: types.UID(consumers[owner] + "-1"), class: pools[0], ask: s.ask[owner], version: 1})
 		if o := &w.objects[owner]; amount > 0 {
 			share := shareOf(pools[0], amount)
+			if s.events[turns] > 0 { // The record of an earlier version does not say from which nodes the policy turned.
+				policy := policyOn(pools[0], pools[0], pools[0], 100, s.reclaim)
+				share.Policy = policy.Granter()
+			}
 			o.status, o.promised = statusOf(reasonPrefix, amount), allowance{pools[0], pools[0], amount}
 			o.status.nodeSelector = selecting(pools[0])
 			o.quota = o.promised
@@ -279,6 +285,7 @@ func (w *world) steps() (all []step) {
 	}
 	once(removes, func(w *world) { w.removed, w.woken = !w.removed, true }, "the policy of gold is gone: %t", !w.removed)
 	once(shrinks, func(w *world) { w.shrunk, w.woken = !w.shrunk, true }, "the policy of gold offers half: %t", !w.shrunk)
+	once(turns, func(w *world) { w.turned, w.woken = !w.turned, true }, "the policy of gold selects the node of silver: %t", !w.turned)
 	once(passes, func(w *world) { w.passed, w.woken = !w.passed, true }, "another policy decides for rome: %t", !w.passed)
 	once(waits, func(w *world) { w.pass() }, "time passes")
 	once(returns, func(w *world) {
@@ -558,7 +565,7 @@ func (w *world) send(j int) {
 // answered writes an answer. A denial leaves the Quota in place.
 func (w *world) answered(o *object, r *request) {
 	now := allowance{r.want.Class, cmp.Or(r.answer.nodeSelector["pool"], r.want.Class), r.want.Amounts[thing]}
-	keeps := w.events[shrinks]+w.events[passes]+w.events[removes]+w.events[strips]+w.events[forges] == 0
+	keeps := w.events[shrinks]+w.events[turns]+w.events[passes]+w.events[removes]+w.events[strips]+w.events[forges] == 0
 	if fell := min(o.promised.amount, o.ask); keeps && o.promised.class == o.class && o.promised.on == now.on && now.amount < fell {
 		w.accuse("%s falls from %d to %d and asks for %d", o.uid, o.promised.amount, now.amount, o.ask)
 	}

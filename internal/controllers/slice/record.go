@@ -64,7 +64,8 @@ func (r *grantRecord) goneSince(found time.Time) time.Time {
 
 func parseShare(s *v1alpha1.GrantedShare) protocol.Share {
 	return protocol.Share{
-		Class: s.Class, Policy: s.Policy, Reclaim: reclaims[s.Reclaim], Amounts: quantity.AmountsOf(s.Resources, quantity.Up),
+		Class: s.Class, Policy: offer.JoinGranters(s.Policy, s.Nodes), Reclaim: reclaims[s.Reclaim],
+		Amounts: quantity.AmountsOf(s.Resources, quantity.Up),
 	}
 }
 
@@ -119,9 +120,8 @@ func contentOf(r *grantRecord) string {
 }
 
 func shareObject(s protocol.Share) v1alpha1.GrantedShare {
-	out := v1alpha1.GrantedShare{
-		Class: s.Class, Policy: s.Policy, Reclaim: reclaimText(s.Reclaim), Resources: corev1.ResourceList{},
-	}
+	out := v1alpha1.GrantedShare{Class: s.Class, Reclaim: reclaimText(s.Reclaim), Resources: corev1.ResourceList{}}
+	out.Policy, out.Nodes = offer.SplitGranters(s.Policy)
 	for name, amount := range s.Amounts {
 		if amount > 0 {
 			out.Resources[corev1.ResourceName(name)] = quantity.Of(name, amount)

@@ -14,6 +14,7 @@ import (
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/offer"
 )
 
 var (
@@ -136,6 +137,19 @@ func (p *paces) allow(key any, now time.Time) bool {
 		p.limiters.Add(key, limiter)
 	}
 	return limiter.(*rate.Limiter).AllowN(now, 1)
+}
+
+// Granters implements engine.Slices.
+func (d *Decider) Granters() map[string]struct{} {
+	all := map[string]struct{}{}
+	for _, c := range d.cache.list() {
+		for _, share := range c.Holds {
+			for _, by := range offer.Granters(share.Policy) {
+				all[by] = struct{}{}
+			}
+		}
+	}
+	return all
 }
 
 // Resources returns the sorted names with the resources that are granted added. It is the same list if

@@ -15,10 +15,11 @@ import (
 // has just started. It is not safe for concurrent use. A copy goes on by itself.
 type State struct {
 	// Levels holds the levels of the pools, Answers the answers of external sources, Awaiting the policies that
-	// are gone.
+	// are gone, and Former the nodes that policies have granted from.
 	Levels   offer.Stabilizer
 	Answers  offer.LastAnswers
 	Awaiting offer.Awaiting
+	Former   offer.FormerPolicies
 }
 
 // Inputs holds everything else that an evaluation depends on. All fields but Grace, Previous, Recorded,
@@ -40,6 +41,8 @@ type Inputs struct {
 	Resources []string
 	// AnswersOf returns what a monitor has answered so far.
 	AnswersOf func(capacity.Monitor) capacity.Answers
+	// Granters returns the granters that the records of ResourceSlices name: see offer.FormerPolicies. Nil for none.
+	Granters func() map[string]struct{}
 	// Decide decides on all ResourceSlices, nil for no slices. It calls terms only if there are any.
 	Decide func(terms func() *offer.AllocationInput) table.SliceDecisions
 	// Ended ends the evaluation early once it reports true. It is asked before the decision on slices and
@@ -70,7 +73,12 @@ func (s *State) Step(in Inputs) *Outcome {
 		Grace: in.Grace}
 	s.Awaiting.Update(&of)
 	s.Answers.Update(&of, in.AnswersOf)
-	of.View = in.Ledger.View(in.Policies.Selections, in.resources(of.External)...)
+	s.Former.Update(&of, in.Granters)
+	selections := in.Policies.Selections
+	if len(of.Former) > 0 {
+		selections = offer.Selections(of.Policies, of.Former)
+	}
+	of.View = in.Ledger.View(selections, in.resources(of.External)...)
 	out := &Outcome{LevelsAgain: s.Levels.Stabilize(in.Now, &of)}
 	if in.Decide != nil {
 		out.Slices = in.Decide(func() *offer.AllocationInput { return offer.NewAllocationInput(of) })

@@ -92,7 +92,7 @@ func (d *Decision) leftAlone(i int, held protocol.Share) bool {
 func (d *Decision) holdings(i int, held protocol.Share) sliceHoldings {
 	c, v := d.Slices[i], &d.Verdicts[i]
 	b := sliceHoldings{had: held, used: d.used(i, held), others: c.Holds.Without(c.Class)}
-	v.Want.Kept = b.used.With(d.allowed(i, held))
+	v.Want.Kept, v.Want.Allowed = b.used, d.allowed(i, held)
 	if from := b.others.In(c.answeredLast()); !c.Settled && !from.Empty() && c.vouchedOf(held).Empty() {
 		// The slice has just come from another class, and keeps its grant there until it is answered here.
 		b.had, b.others, b.moved, b.covering = from, b.others.Without(from.Class), true, held
@@ -140,13 +140,13 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 		in.Granted, rest = c.granted(stood, true), b.had.Less(b.used.With(stood))
 	}
 	// 3. The policy that grants it, with the amounts of the answer.
-	policy := b.had.Policy
+	granter := b.had.Policy
 	v.Want.Share = c.Holds.In(c.Class)
 	v.Want.Amounts = nil
 	terms := d.Terms.Terms(c.Class, in.Consumer)
 	if terms != nil {
-		policy = terms.Policy.Name
-		v.Want.Policy, v.Want.Reclaim = policy, terms.Policy.Reclaim
+		granter = terms.Granter
+		v.Want.Policy, v.Want.Reclaim = granter, terms.Policy.Reclaim
 	}
 	// 4. What counts besides.
 	covering := b.had
@@ -154,12 +154,12 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 		d.pin(i, rest, rest.Amounts)
 		rest, covering = b.covering, b.covering
 	}
-	if terms != nil && covering.Policy == policy {
+	if terms != nil && offer.SameGranters(covering.Policy, granter) {
 		in.Recorded = covering.Amounts
 	} else {
 		d.pin(i, rest, rest.Amounts)
 	}
-	d.giveUpEarlier(i, b.others, c.Settled, policy)
+	d.giveUpEarlier(i, b.others, c.Settled, granter)
 	v.At = len(d.Asked)
 	d.Asked, d.AskedBy = append(d.Asked, in), append(d.AskedBy, i)
 }
@@ -186,12 +186,15 @@ func (d *Decision) keepEarlier(i int, shares protocol.Shares) {
 // nodes: what pods use beyond it must count for this slice, or others of its consumer, whose grants are not
 // in use yet, would hide it. If less counted than is on record, a slice that returns to the class, or the
 // next leader, could count again what others have been granted meanwhile.
-func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, policy string) {
+func (d *Decision) giveUpEarlier(i int, shares protocol.Shares, settled bool, granter string) {
 	c, want := d.Slices[i], &d.Verdicts[i].Want
 	for _, share := range shares {
 		beyond := protocol.Share{}
 		granters := offer.Granters(share.Policy)
-		elsewhere := func(by string) bool { return !d.Terms.ShareNodes(policy, by) }
+		elsewhere := func(by string) bool {
+			pool := d.Terms.PoolOf(by)
+			return pool == nil || len(pool.Cells) == 0 || !d.Terms.Covers(granter, by)
+		}
 		if len(granters) > 0 && !slices.ContainsFunc(granters, elsewhere) {
 			beyond = c.Holds.In(c.Class)
 		}
@@ -229,7 +232,8 @@ func (d *Decision) exceeds(i int, c *Slice, share protocol.Share) bool {
 	return false
 }
 
-// pin counts a share that cannot be taken back now. Of that, a write of the slice is about to give up falling.
+// pin counts a share that cannot be taken back now. Of that, a write of the slice is about to give up falling. One from
+// nodes that this process does not know counts on all nodes, and lowers nobody for that.
 func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 	if share.Empty() {
 		return
@@ -240,6 +244,7 @@ func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 		Key: c.Key + "/" + c.UID + "/" + share.Class, Consumer: d.Consumers[i], Class: share.Class,
 		Created: c.Created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
 		Reclaim: share.Reclaim, Pinned: true, Falling: falling,
+		LowersNobody: slices.ContainsFunc(offer.Granters(share.Policy), d.Terms.FromUnknownNodes),
 	})
 }
 

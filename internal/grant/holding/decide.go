@@ -110,10 +110,17 @@ func Decide(in Input) *Decision {
 }
 
 // Rehearse decides on the same slices by other terms, as if every answer were written at once and the
-// next decision followed, until nothing is left to take back. It leaves no grant alone, Quotas have followed, and
-// the time for which deleted slices count is over.
+// next decision followed, until nothing is left to take back. It leaves no grant alone, Quotas have followed, the
+// time for which deleted slices count is over, and each grant is on the nodes that its policy selects in the end.
 func Rehearse(in Input) *Decision {
 	in.Grace, in.Quotas, in.Now = nil, nil, in.Now.Add(ReleaseGrace)
+	in.Slices = slices.Clone(in.Slices)
+	for i, c := range in.Slices {
+		if len(c.Holds) > 0 {
+			s := *c
+			s.Holds, in.Slices[i] = c.Holds.WithoutNodes(), &s
+		}
+	}
 	return decide(in, grant.Settle)
 }
 

@@ -72,6 +72,7 @@ type provider struct {
 	t        *testing.T
 	ledger   *capacity.Ledger
 	policies []offer.Policy
+	former   []offer.Policy
 	slices   []*Slice
 	grace    Grace
 	now      time.Time
@@ -152,7 +153,7 @@ func (p *provider) decide() *Decision {
 	p.grace.Begin(p.now, p.term)
 	slices.SortFunc(p.slices, (*Slice).Compare)
 	in := Input{Now: p.now, Slices: p.slices, Grace: &p.grace, Terms: offer.NewAllocationInput(offer.Input{
-		Policies: p.policies, View: p.ledger.View(offer.Selections(p.policies), capacity.CPU),
+		Policies: p.policies, Former: p.former, View: p.ledger.View(offer.Selections(p.policies, p.former), capacity.CPU),
 	})}
 	for _, c := range p.slices {
 		in.Gates, in.Consumers = append(in.Gates, Open), append(in.Consumers, c.Key)

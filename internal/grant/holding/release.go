@@ -61,12 +61,9 @@ func (d *Decision) reclaim(i int, share protocol.Share) offer.Reclaim {
 	return share.Reclaim
 }
 
-// isApart reports whether a share may be on the nodes of a policy in force that has none in common with these policies.
-func (d *Decision) isApart(share protocol.Share, policies string) bool {
-	return slices.ContainsFunc(offer.Granters(share.Policy), func(by string) bool {
-		shares := func(policy string) bool { return d.Terms.ShareNodes(policy, by) }
-		return shares(by) && !slices.ContainsFunc(offer.Granters(policies), shares)
-	})
+// isApart reports whether a share may be on nodes that are none of these granters'.
+func (d *Decision) isApart(share protocol.Share, granters string) bool {
+	return slices.ContainsFunc(offer.Granters(share.Policy), func(by string) bool { return !d.Terms.Covers(granters, by) })
 }
 
 // bequeath leaves to the slice after one that is gone what pods use of a share, if that is answered in its
@@ -77,7 +74,7 @@ func (d *Decision) bequeath(next int, rest, used protocol.Share, whole bool) pro
 		return rest
 	}
 	terms := d.Terms.Terms(rest.Class, d.Consumers[next])
-	if terms == nil || whole && d.isApart(rest, terms.Policy.Name) {
+	if terms == nil || whole && d.isApart(rest, terms.Granter) {
 		return rest
 	}
 	v := &d.Verdicts[next]

@@ -9,8 +9,9 @@
 // (the status of the slice).
 //
 //  1. Record before answer: an answer is written only after a write of this leader's term has
-//     confirmed a record that covers it, and names its policy beside those that may still be answered.
-//  2. Answer before release: a record is lowered, or names a policy no longer, only after an answer
+//     confirmed a record that covers it, and names its granter (the policy with the nodes that it
+//     selects) beside those that may still be answered.
+//  2. Answer before release: a record is lowered, or names a granter no longer, only after an answer
 //     that is no larger was confirmed in this term, sent after every other one. A confirmed write
 //     gives the slice a new version, so a larger answer that is still queued somewhere fails with a
 //     conflict.

@@ -51,9 +51,10 @@ type Want struct {
 	Share
 	// Stands reports whether the status of the slice is the answer already.
 	Stands bool
-	// Kept is the part of the record in its class that pods of the slice use. The record is not lowered
-	// below it, whatever the answer.
-	Kept Share
+	// Kept is the part of the record in its class that pods of the slice use, and Allowed the part that they may
+	// come to use because Liqo's Quota has not followed the answer yet. The record is not lowered below them, whatever
+	// the answer.
+	Kept, Allowed Share
 	// Earlier is the part of the slice's holdings in other classes that still counts once an answer in
 	// its present class is confirmed.
 	Earlier Shares
@@ -64,8 +65,8 @@ type Want struct {
 
 // record returns the record once everything is as wanted.
 func (w *Want) record() *Record {
-	present := w.Kept.With(w.Share)
-	if !w.Share.Empty() {
+	present := w.Kept.With(w.Allowed).With(w.Share)
+	if !w.Share.Empty() && w.Share.covers(w.Allowed) {
 		present.Policy = w.Share.Policy // What pods use counts on their own nodes.
 	}
 	return &Record{Present: present, Earlier: w.Earlier.Without(w.Class), Released: w.Gone}

@@ -12,8 +12,9 @@ import (
 // Share holds the amounts of a slice in one class.
 type Share struct {
 	Class string
-	// Policy granted the share, and Reclaim is that policy's. An empty Policy is unknown. While the share may be on
-	// the nodes of more than one, Policy names all of them: see offer.Granters.
+	// Policy is the granter of the share, a policy with the nodes that it selected, and Reclaim is that policy's. An
+	// empty Policy is unknown. While the share may be on the nodes of more than one, Policy names all of them: see
+	// offer.Granters.
 	Policy  string
 	Reclaim offer.Reclaim
 	// Amounts holds the amounts held. An amount of 0 is the same as none. Shares share the map: the
@@ -130,6 +131,15 @@ func (s Shares) In(class string) Share {
 		return s[at]
 	}
 	return Share{Class: class}
+}
+
+// WithoutNodes returns the shares by the same policies, without the nodes that these selected.
+func (s Shares) WithoutNodes() Shares {
+	out := slices.Clone(s)
+	for i := range out {
+		out[i].Policy = offer.WithoutNodes(out[i].Policy)
+	}
+	return out
 }
 
 // Without returns the shares in all other classes.

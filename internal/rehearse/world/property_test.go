@@ -50,6 +50,7 @@ type listed struct{ *provider }
 
 func (p listed) List() []offer.Consumer            { return p.consumers }
 func (p listed) Resources(names []string) []string { return names }
+func (p listed) Granters() map[string]struct{}     { return nil }
 
 // Decide implements engine.Slices: each decision is carried out when the next one is made.
 func (p listed) Decide(_ time.Time, terms func() *offer.AllocationInput) table.SliceDecisions {
