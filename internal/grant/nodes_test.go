@@ -130,7 +130,7 @@ func (e *estate) check(t reporter, terms *offer.AllocationInput, answers []Answe
 				policy, amount := a.Granter, a.Amounts()["cpu"]
 				was, is := e.on(among, s.GrantedBy, s.Granted["cpu"]), e.on(among, policy, amount)
 				gone := !terms.FromUnknownNodes(s.GrantedBy) && terms.PoolOf(s.GrantedBy) == nil
-				retains := a.Policy != nil && a.Policy.Reclaim == offer.Retain
+				retains := !s.Pinned && a.Policy != nil && a.Policy.Reclaim == offer.Retain
 				if s.GrantedIn == s.Class && (gone || retains) {
 					// The policy was replaced in its class by one of other nodes, so the grant now
 					// counts there; or nothing is taken back, whatever the nodes of the policy have.
