@@ -61,17 +61,19 @@ func TestGrantsAreCommittedOnTheNodesThatAPolicySelectedBefore(t *testing.T) {
 	}
 	before := ofNodes("gold", class("gold"), on("a"))
 	for name, tc := range map[string]struct {
+		by              string
 		now             []Policy
 		a, b, elsewhere int64
 	}{
-		"edited":             {[]Policy{ofNodes("gold", class("gold"), on("b"))}, 2000, 2000, 8000},
-		"edited to no nodes": {[]Policy{fixed("gold", capacity.Amounts{capacity.CPU: 6000}, class("gold"))}, 2000, 8000, 8000},
-		"deleted":            {nil, 2000, 8000, 8000},
+		"edited":             {before.Granter(), []Policy{ofNodes("gold", class("gold"), on("b"))}, 2000, 2000, 8000},
+		"edited to no nodes": {before.Granter(), []Policy{fixed("gold", capacity.Amounts{capacity.CPU: 6000}, class("gold"))}, 2000, 8000, 8000},
+		"deleted":            {before.Granter(), nil, 2000, 8000, 8000},
+		"from unknown nodes": {"gold@0123456789abcdef", []Policy{ofNodes("gold", class("gold"), on("b"))}, 2000, 2000, 2000},
 	} {
 		in := Input{Former: []Policy{before}, Consumers: consumers("oslo"),
 			Policies:  append(tc.now, ofNodes("on-a", class("a"), on("a")), ofNodes("on-b", class("b"), on("b")), ofNodes("on-d", class("d"), on("d"))),
 			Grants:    map[string]map[string]capacity.Amounts{"gold": {"rome": {capacity.CPU: 6000}}},
-			GrantedBy: map[string]map[string][]string{"gold": {"rome": {before.Granter()}}},
+			GrantedBy: map[string]map[string][]string{"gold": {"rome": {tc.by}}},
 		}
 		in.View = c.View(Selections(in.Policies, in.Former))
 		r := Evaluate(in)

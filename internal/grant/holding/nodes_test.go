@@ -30,6 +30,12 @@ func TestAGrantFromUnknownNodesThatCannotBeTakenBackLowersNobody(t *testing.T) {
 	if full, late := d.granted(t, "2-full"), d.granted(t, "3-late"); full != 4 || late != 0 {
 		t.Errorf("the slices of silver are granted %d and %d of 5, want 4 and 0: the rest may be in use", full, late)
 	}
+	// A rehearsal takes it to be on the nodes that gold selects in the end.
+	for _, s := range Rehearse(d.Input).Asked {
+		if s.Pinned && (s.LowersNobody || s.GrantedBy != "gold") {
+			t.Errorf("rehearsed: %s is granted by %s", s.Key, s.GrantedBy)
+		}
+	}
 }
 
 // What pods use of a class that their slice has left stays on record, unless the present grant is on the same nodes.
