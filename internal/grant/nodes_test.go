@@ -88,6 +88,14 @@ func (e *estate) given(name, consumer string, age, amount int64) *estate {
 	return e
 }
 
+// asks adds a slice without a grant that asks for the class of the latest policy.
+func (e *estate) asks(name, consumer string, age, amount int64) *estate {
+	s := asking(name, consumer, age, amount)
+	s.Class = e.policies[len(e.policies)-1].Class
+	e.slice(s)
+	return e
+}
+
 // excess returns, for each set of nodes, by how much the demand on it or on a subset exceeds what
 // these nodes have.
 func (e *estate) excess(demand func(among someNodes) int64) (all [allNodes + 1]int64) {

@@ -27,9 +27,7 @@ func TestWhatAnEditOfNodesFreesIsGrantedOnceItHasBeenAnswered(t *testing.T) {
 			if tc.besideHas > 0 {
 				e.given("beside", "paris", 3, tc.besideHas)
 			} else {
-				s := asking("beside", "paris", 3, 10)
-				s.Class = "silver"
-				e.slice(s)
+				e.asks("beside", "paris", 3, 10)
 			}
 			e.slices[1].Request["x"] = 1 // Nothing offers it.
 			e.turn(0, tc.to).checkedStep(t)
@@ -45,10 +43,7 @@ func TestAGrantFromUnknownNodesCountsOnAllNodesUntilItHasBeenAnswered(t *testing
 	for _, by := range []string{"p1@0123abcd", "gone@0123abcd"} {
 		e := newEstate().policy("gold", nodeA).given("old", "rome", 1, 8).policy("silver", nodeB)
 		e.slices[0].GrantedBy = by
-		s := asking("beside", "paris", 3, 10)
-		s.Class = "silver"
-		e.slice(s)
-		e.checkedStep(t)
+		e.asks("beside", "paris", 3, 10).checkedStep(t)
 		e.want(t, "old cpu=8; beside cpu=2")
 		e.checkedStep(t)
 		e.want(t, "old cpu=8; beside cpu=10")
@@ -76,11 +71,7 @@ func TestWhatCannotBeTakenBackFromFormerNodesCountsThereAlone(t *testing.T) {
 	e.slices[0].Pinned = true
 	e.turn(0, nodeB).checkedStep(t)
 	e.want(t, "gone cpu=4; moves cpu=5")
-	e.policy("silver", nodeA)
-	s := asking("beside", "paris", 3, 10)
-	s.Class = "silver"
-	e.slice(s)
-	e.checkedStep(t)
+	e.policy("silver", nodeA).asks("beside", "paris", 3, 10).checkedStep(t)
 	e.want(t, "gone cpu=4; moves cpu=5; beside cpu=6")
 }
 
@@ -124,10 +115,7 @@ func TestAGrantByAPolicyThatIsGoneCountsOnTheNodesOfOneThatSelectsTheSame(t *tes
 	e := newEstate().policy("gold", nodeA).given("old", "rome", 1, 10).policy("silver", nodeB)
 	e.policies[0].Name = "renamed"
 	e.nodes["renamed"], e.nodes[e.policies[0].Granter()] = nodeA, nodeA
-	s := asking("beside", "paris", 3, 10)
-	s.Class = "silver"
-	e.slice(s)
-	e.checkedStep(t)
+	e.asks("beside", "paris", 3, 10).checkedStep(t)
 	e.want(t, "old cpu=10; beside cpu=10")
 	if by := e.slices[0].GrantedBy; offer.PolicyOf(by) != "renamed" {
 		t.Errorf("granted by %s", by)

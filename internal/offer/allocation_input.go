@@ -39,8 +39,8 @@ type termsKey struct {
 
 // PolicyPool is the share of some nodes that one policy gives out.
 type PolicyPool struct {
-	// Granter is the policy with this selection of nodes, empty for one that is not in force. Former is set if it is
-	// one of Input.Former.
+	// Granter is the policy with this selection of nodes, empty for a dry run. Former is set if it is one of
+	// Input.Former.
 	Granter string
 	Former  bool
 	// Capacity is the pool, by column of the View: what may stay granted. Present is the smaller of it

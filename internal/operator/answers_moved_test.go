@@ -83,13 +83,13 @@ func TestAGrantIsOnTheNodesThatItsPolicySelects(t *testing.T) {
 	other := newTenancy(t, "oslo").ask(
 		"other", nodestest.List("cpu", "8"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "beside" })
 	awaitAnswer(t, other, "Accepted Capped cpu=2")
-	former := grantOf(t, slice).Spec.Nodes
+	former := grantOf(t, namespaceOf(nil), slice).Spec.Nodes
 
 	editPolicy(t, policy, kubetest.Selecting(kubetest.Matching(map[string]string{"pool": "silver"})))
 	awaitAnswer(t, other, "Accepted Incomplete cpu=8")
 	awaitAnswer(t, slice, "Accepted Incomplete cpu=6")
 	test.Eventually(t, func() string {
-		now := grantOf(t, slice).Spec
+		now := grantOf(t, namespaceOf(nil), slice).Spec
 		if now.Policy != "standard" || now.Nodes == former || len(now.Nodes) != len(former) {
 			return fmt.Sprintf("granted by %s from the nodes %s, before from %s", now.Policy, now.Nodes, former)
 		}
@@ -97,11 +97,11 @@ func TestAGrantIsOnTheNodesThatItsPolicySelects(t *testing.T) {
 	})
 }
 
-// grantOf returns the Grant of a slice.
-func grantOf(t *testing.T, slice client.Object) *v1alpha1.Grant {
+// grantOf returns the Grant of a slice, which the operator of a namespace keeps.
+func grantOf(t *testing.T, namespace string, slice client.Object) *v1alpha1.Grant {
 	t.Helper()
 	var all v1alpha1.GrantList
-	test.Must(t, kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespaceOf(nil))))
+	test.Must(t, kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespace)))
 	i := slices.IndexFunc(all.Items, func(g v1alpha1.Grant) bool { return g.Spec.Slice.UID == string(slice.GetUID()) })
 	if i < 0 {
 		t.Fatal("the slice has no Grant")

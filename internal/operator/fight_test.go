@@ -78,13 +78,7 @@ func contestedList(list *v1alpha1.AdmissionParams, restored func() bool) *contes
 // contestedGrant is a contest over what is on record for a slice.
 func contestedGrant(t *testing.T, namespace string, slice client.Object) *contest {
 	t.Helper()
-	var all v1alpha1.GrantList
-	test.Must(t, kubetest.API(t).List(t.Context(), &all, client.InNamespace(namespace)))
-	i := slices.IndexFunc(all.Items, func(g v1alpha1.Grant) bool { return g.Spec.Slice.UID == string(slice.GetUID()) })
-	if i < 0 {
-		t.Fatal("the slice has no Grant")
-	}
-	grant := &all.Items[i]
+	grant := grantOf(t, namespace, slice)
 	return paced("Grant", grant, func() bool { return grant.Spec.Resources.Cpu().Value() == 1 },
 		func() { grant.Spec.Resources = nodestest.List("cpu", "9") })
 }

@@ -109,7 +109,7 @@ func TestARivalOfAGrantIsRestoredLessAndLessOften(t *testing.T) {
 	o := startOperator(t, func(o *parts) { o.metrics = metrics })
 	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "2"))
 	awaitAnswer(t, slice, "Accepted Incomplete cpu=2")
-	grant := grantOf(t, slice)
+	grant := grantOf(t, namespaceOf(nil), slice)
 	rival := contest{
 		object: grant, least: 4, restored: func() bool { return grant.Spec.Resources.Cpu().Value() == 2 },
 		change: func() {

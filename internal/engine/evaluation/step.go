@@ -23,7 +23,7 @@ type State struct {
 }
 
 // Inputs holds everything else that an evaluation depends on. All fields but Grace, Previous, Recorded,
-// Resources and Ended must be set.
+// Resources, Granters and Ended must be set.
 type Inputs struct {
 	Now time.Time
 	// Grace is offer.Input.Grace.
