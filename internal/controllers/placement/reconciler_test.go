@@ -117,10 +117,11 @@ func TestAListOfARestoredStoreIsWrittenAgain(t *testing.T) {
 		client := newFakeList(t)
 		version, conflicts, now := 1, 0, emptyList(1)
 		put := func(next int, data map[string]any) *unstructured.Unstructured {
-			version, now = next, emptyList(next)
-			now.Object["data"] = data
-			test.Must(t, client.Tracker().Update(paramsResource, now, "n"))
-			return now.DeepCopy()
+			list := emptyList(next)
+			list.Object["data"] = data
+			version, now = next, list
+			test.Must(t, client.Tracker().Update(paramsResource, list, "n")) // From here on, a write may change both.
+			return list.DeepCopy()
 		}
 		client.PrependReactor("list", paramsResource.Resource, func(clienttesting.Action) (bool, runtime.Object, error) {
 			all := &unstructured.UnstructuredList{Items: []unstructured.Unstructured{*now.DeepCopy()}}
