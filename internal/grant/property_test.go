@@ -158,9 +158,10 @@ func TestWhatIsAlwaysTrueOfGrants(t *testing.T) {
 			for range rapid.IntRange(1, 4).Draw(t, "events") {
 				w.happen(t)
 			}
+			former := w.former // As terms finds it.
 			terms := w.terms()
 			answers := Allocate(terms, w.slices)
-			checkOrder(t, w, answers)
+			checkOrder(t, w, former, answers)
 			for i := range answers {
 				checkAnswer(t, terms, &w.slices[i], &answers[i])
 			}
@@ -210,8 +211,8 @@ func TestNewDefaultsTakeNothingFromAnybody(t *testing.T) {
 }
 
 // checkOrder checks that the order of slices and policies does not matter.
-func checkOrder(t *rapid.T, w *world, want []Answer) {
-	other := &world{ledger: w.ledger, policies: slices.Clone(w.policies), slices: slices.Clone(w.slices)}
+func checkOrder(t *rapid.T, w *world, former offer.FormerPolicies, want []Answer) {
+	other := &world{ledger: w.ledger, policies: slices.Clone(w.policies), slices: slices.Clone(w.slices), former: former}
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	rng.Shuffle(len(other.policies), func(i, j int) {
 		other.policies[i], other.policies[j] = other.policies[j], other.policies[i]
