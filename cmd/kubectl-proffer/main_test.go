@@ -354,6 +354,7 @@ func TestAWrongArgumentIsExplained(t *testing.T) {
 		"offers nobody -o yaml":  "",
 		"explain":                "error: write one consumer, such as: kubectl proffer explain rome\n",
 		"top pods":               "error: write one of policies, consumers and nodes\n",
+		"top nodes --sort size":  `error: there is no order "size": write --sort=node|allocatable|local|used` + "\n",
 		"offers --known":         "error: --known is about one consumer: write its ID, such as: kubectl proffer offers rome --known\n",
 		"explan rome":            "error: unknown command \"explan\" for \"kubectl proffer\": did you mean explain?\n",
 		"s":                      "error: unknown command \"s\" for \"kubectl proffer\": did you mean status or simulate or stop or snapshot?\n",

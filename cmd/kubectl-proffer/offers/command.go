@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -93,7 +92,7 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 			if o.known && o.consumer == "" {
 				return errors.New("--known is about one consumer: write its ID, such as: kubectl proffer offers rome --known")
 			}
-			if err := checkOrder(o.order); err != nil {
+			if err := output.CheckOrder(o.order, orders); err != nil {
 				return err
 			}
 			o.class, o.oneClass = output.ClassOf(o.class), cmd.Flags().Changed("class")
@@ -103,8 +102,8 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 	cmd.Flags().StringVar(&o.class, "class", "", `Show only this class; --class "" is the class without a name.`)
 	cmd.Flags().StringVar(&o.resource, "resource", "", "Show only this resource, such as cpu or nvidia.com/gpu.")
 	cmd.Flags().BoolVar(&o.byResource, "by-resource", false, "Show a row for each resource.")
-	cmd.Flags().StringVar(&o.order, "sort", orders[0], "Sort the table by "+strings.Join(orders[:len(orders)-1], ", ")+
-		" or "+orders[len(orders)-1]+". The largest amounts of --resource, or else of cpu, come first.")
+	cmd.Flags().StringVar(&o.order, "sort", orders[0], "Sort the table by "+output.OrdersText(orders)+
+		". The largest amounts of --resource, or else of cpu, come first.")
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false,
 		"After the table, show each change as \"old -> new\", and each edit of a policy, until Ctrl-C.")
 	unknown.Flag(cmd, &o.known)

@@ -87,7 +87,7 @@ func TestOffersAreSortedByAColumn(t *testing.T) {
 		{"granted", "memory", "rome/gold " + id + "/<unnamed> oslo/<unnamed> oslo/gold rome/<unnamed> zagreb/ <anyone>/<unnamed>"},
 		{"used", "pods", "rome/gold oslo/gold " + id + "/<unnamed> oslo/<unnamed> rome/<unnamed> zagreb/ <anyone>/<unnamed>"},
 	} {
-		test.Must(t, checkOrder(tc.order))
+		test.Must(t, output.CheckOrder(tc.order, orders))
 		var got []string
 		for _, of := range offersIn(inOrder(rowsOf(&offers), tc.order, tc.resource)) {
 			got = append(got, of[0].consumer+"/"+of[0].class)
@@ -96,7 +96,7 @@ func TestOffersAreSortedByAColumn(t *testing.T) {
 			t.Errorf("%s of %q (-want +got):\n%s", tc.order, tc.resource, diff)
 		}
 	}
-	if err := checkOrder("size"); err == nil || err.Error() != `there is no order "size": write --sort=consumer|class|policy|offered|granted|used` {
+	if err := output.CheckOrder("size", orders); err == nil || err.Error() != `there is no order "size": write --sort=consumer|class|policy|offered|granted|used` {
 		t.Error(err)
 	}
 }

@@ -2,7 +2,6 @@ package offers
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -14,14 +13,6 @@ import (
 
 // The values of --sort. Amounts are of the resource of --resource, or of cpu.
 var orders = []string{"consumer", "class", "policy", "offered", "granted", "used"}
-
-// checkOrder refuses an order that does not exist.
-func checkOrder(order string) error {
-	if slices.Contains(orders, order) {
-		return nil
-	}
-	return fmt.Errorf("there is no order %q: write --sort=%s", order, strings.Join(orders, "|"))
-}
 
 // inOrder sorts the offers, the largest amounts first. What is equal stays as it was, and the default offer last.
 func inOrder(rows []row, order, name string) []row {

@@ -2,9 +2,11 @@
 package top
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -12,6 +14,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/internal/capacity"
 )
 
 // What the command can show.
@@ -23,7 +26,7 @@ const (
 
 // NewCommand returns the command.
 func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	var format string
+	var o topOptions
 	cmd := &cobra.Command{
 		Use:   "top [policies|consumers|nodes]",
 		Short: "Show capacity and its use by policy, consumer or node",
@@ -34,8 +37,8 @@ left. OFFERED is the sum over its consumers of what each may use, and OFFERED% t
 capacity that this is: above 100% the policy is oversubscribed. A policy of fixed amounts has no
 pool.
 
-consumers: the consumers that use most of their offers come first. WAITING is what their
-ResourceSlices have asked for and were not granted.
+consumers: the consumers that use most of an offer come first. WAITING is what their ResourceSlices
+have asked for and were not granted.
 
 nodes: LOCAL is what this cluster's own pods request, USED what pods of consumers request, and POOLS
 are the policies that offer the node. The sums below are over all nodes in pools, and over the
@@ -52,6 +55,9 @@ nodes need Role ` + operatorclient.Simulator.Role + ` there.`,
   # Who uses most, and who waits
   kubectl proffer top consumers
 
+  # Who waits for most memory
+  kubectl proffer top consumers --sort waiting --resource memory
+
   # Which pools each node is in
   kubectl proffer top nodes
 
@@ -65,34 +71,59 @@ nodes need Role ` + operatorclient.Simulator.Role + ` there.`,
 		},
 		ValidArgs: []cobra.Completion{byPolicies, byConsumers, byNodes},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			by := byPolicies
-			if len(args) > 0 {
-				by = args[0]
+			o.by = kindOf(args)
+			if err := output.CheckOrder(cmp.Or(o.order, orders[o.by][0]), orders[o.by]); err != nil {
+				return err
 			}
-			return run(cmd.Context(), flags, streams, by, format)
+			return o.run(cmd.Context(), flags, streams)
 		},
 	}
-	complete.FormatFlag(cmd, &format, output.Wide, output.JSON, output.YAML)
+	by := func(kind string) string { return kind + " by " + output.OrdersText(orders[kind]) }
+	cmd.Flags().StringVar(&o.order, "sort", "", "Sort "+by(byPolicies)+"; "+by(byConsumers)+"; "+by(byNodes)+
+		". The first of each is the default. The largest amounts of --resource, or else of cpu, come first.")
+	cmd.Flags().StringVar(&o.resource, "resource", "", "Show only this resource, such as cpu or nvidia.com/gpu.")
+	complete.FormatFlag(cmd, &o.format, output.Wide, output.JSON, output.YAML)
+	complete.Flag(cmd, "resource", complete.Words(capacity.CPU, capacity.Memory, capacity.Pods))
+	complete.Flag(cmd, "sort", completeOrder)
 	return cmd
 }
 
-func run(
-	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by, format string,
+// kindOf returns what the arguments show.
+func kindOf(args []string) string {
+	if len(args) > 0 {
+		return args[0]
+	}
+	return byPolicies
+}
+
+// topOptions are the argument and the flags of the command.
+type topOptions struct{ by, format, order, resource string }
+
+func (o *topOptions) run(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams,
 ) error {
-	rows, err := read(ctx, flags, streams, by)
+	rows, err := read(ctx, flags, streams, o.by)
 	if err != nil {
 		return err
 	}
+	rows.Policies = arranged(rows.Policies, policyOrders, o.order, o.resource)
+	rows.Consumers = arranged(rows.Consumers, consumerOrders, o.order, o.resource)
+	rows.Nodes = arranged(rows.Nodes, nodeOrders, o.order, o.resource)
+	rows.Total = slices.DeleteFunc(rows.Total, func(r totalRow) bool {
+		return o.resource != "" && r.Resource != o.resource
+	})
 	p := output.For(streams.Out)
-	if output.IsValue(format) {
-		return p.Value(format, rows)
+	if output.IsValue(o.format) {
+		return p.Value(o.format, rows)
 	}
-	for i, t := range rows.tables(by, format) {
-		if len(t.Rows) == 0 {
-			fmt.Fprintln(streams.ErrOut, "There is nothing to show: the operator has no "+by+".")
+	for i, t := range rows.tables(o.by, o.format) {
+		switch {
+		case len(t.Rows) == 0 && i == 0:
+			fmt.Fprintln(streams.ErrOut, "There is nothing to show: the operator has no "+o.subject()+".")
 			return nil
-		}
-		if i > 0 {
+		case len(t.Rows) == 0:
+			continue
+		case i > 0:
 			if err := p.Lines(""); err != nil {
 				return err
 			}
@@ -102,6 +133,14 @@ func run(
 		}
 	}
 	return nil
+}
+
+// subject says what is shown.
+func (o *topOptions) subject() string {
+	if o.resource != "" {
+		return o.by + " with " + o.resource
+	}
+	return o.by
 }
 
 // top holds the rows of one kind, the others are nil: the JSON of kubectl proffer top -o json.

@@ -3,8 +3,11 @@ package top
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/test"
@@ -70,6 +73,68 @@ func TestJSONHasTheRowsWithExactAmounts(t *testing.T) {
 	} {
 		if got, err := json.Marshal(tc.rows); err != nil || string(got) != tc.want {
 			t.Errorf("%s: %v\ngot  %s\nwant %s", name, err, got, tc.want)
+		}
+	}
+}
+
+func TestRowsAreSortedByTheLargestAmountOfAColumn(t *testing.T) {
+	row := func(consumer, name, used string) consumerRow {
+		offered := map[string]string{"cpu": "4", "memory": "4Gi"}[name]
+		return consumerRow{Consumer: consumer, Resource: name, Used: new(resource.MustParse(used)), Offered: new(resource.MustParse(offered))}
+	}
+	rows := []consumerRow{
+		row("rome", "cpu", "3"), row("rome", "memory", "1Gi"), row("oslo", "cpu", "1"), row("oslo", "memory", "3Gi"),
+		row("milan", "cpu", "3"),
+	}
+	for _, tc := range []struct{ order, resource, want string }{
+		{"", "", "rome/cpu rome/memory oslo/cpu oslo/memory milan/cpu"},
+		{"share", "", "rome/cpu rome/memory oslo/cpu oslo/memory milan/cpu"},
+		{"", "memory", "oslo/memory rome/memory"},
+		{"share", "cpu", "rome/cpu milan/cpu oslo/cpu"},
+		{"consumer", "", "milan/cpu oslo/cpu oslo/memory rome/cpu rome/memory"},
+		{"used", "", "rome/cpu rome/memory milan/cpu oslo/cpu oslo/memory"},
+		{"used", "memory", "oslo/memory rome/memory"},
+		{"waiting", "", "rome/cpu rome/memory oslo/cpu oslo/memory milan/cpu"},
+	} {
+		var got []string
+		for _, r := range arranged(slices.Clone(rows), consumerOrders, tc.order, tc.resource) {
+			got = append(got, r.Consumer+"/"+r.Resource)
+		}
+		if strings.Join(got, " ") != tc.want {
+			t.Errorf("--sort=%s --resource=%s: got %v, want %s", tc.order, tc.resource, got, tc.want)
+		}
+	}
+}
+
+// Each order is that of the column of its name.
+func TestEachOrderIsByItsColumn(t *testing.T) {
+	offers, world := operatortest.Offers(), operatortest.World()
+	nodes, _, err := nodeRows(&offers, &world)
+	test.Must(t, err)
+	checkOrders(t, policyRows(&offers), policyOrders, func(r policyRow) *output.Table {
+		return policiesTable([]policyRow{r}, output.Wide)
+	})
+	checkOrders(t, consumerRows(&offers, &world), consumerOrders[1:], func(r consumerRow) *output.Table {
+		return consumersTable([]consumerRow{r}, output.Wide)
+	})
+	checkOrders(t, nodes, nodeOrders, func(r nodeRow) *output.Table { return nodesTable([]nodeRow{r}, output.Wide) })
+}
+
+func checkOrders[R any](t *testing.T, rows []R, orders []order[R], table func(R) *output.Table) {
+	t.Helper()
+	for _, o := range orders {
+		for _, r := range rows {
+			of := table(r)
+			column := slices.Index(of.Header, strings.ToUpper(o.name))
+			if column < 0 {
+				t.Fatalf("--sort=%s is no column of %v", o.name, of.Header)
+			}
+			if o.of == nil || o.of(r) == nil {
+				continue
+			}
+			if got, want := o.of(r), resource.MustParse(of.Rows[0].Cells[column]); got.Cmp(want) != 0 {
+				t.Errorf("--sort=%s is by %s, and the column has %s", o.name, got, &want)
+			}
 		}
 	}
 }
