@@ -143,7 +143,7 @@ func (c *cluster) check(
 	findings = append(findings, findLiqoSettings(apis, liqo, len(classesOf(policies.value)))...)
 	findings = append(findings, c.guards(ctx, f, guardsFor(apis, guards), classesOf(policies.value))...)
 	findings = append(findings, findPolicies(policies)...)
-	if amounts := fixedAmounts(policies.value); len(amounts) > 0 {
+	if amounts := writtenAmounts(policies.value); len(amounts) > 0 {
 		findings = append(findings, findSizes(amounts, c.allocatable(ctx))...)
 	}
 	findings = append(findings, findClasses(apis, policies)...)

@@ -50,25 +50,29 @@ func Notice(ctx context.Context, c *rest.Consumer, list func(context.Context) (*
 	if err != nil {
 		return notice
 	}
-	if names := near(c.ClusterID, all.Consumers); len(names) > 0 {
+	ids := make([]string, len(all.Consumers))
+	for i := range all.Consumers {
+		ids[i] = all.Consumers[i].ClusterID
+	}
+	if names := Similar(c.ClusterID, ids); len(names) > 0 {
 		notice += " Did you mean " + strings.Join(names, " or ") + "?"
 	}
 	return notice
 }
 
-// near returns the first consumers whose IDs are similar by the measure of cobra for misspelt commands, or begin
-// with the ID. The same ID in another case comes first.
-func near(id string, consumers []rest.Consumer) []string {
+// Similar returns the first names that are similar to one by the measure of cobra for misspelt commands, or begin
+// with it, but not the name itself. The same name in another case comes first.
+func Similar(name string, all []string) []string {
 	of := cobra.Command{SuggestionsMinimumDistance: 2}
-	for i := range consumers {
-		if other := consumers[i].ClusterID; other != id { // The list is newer than the answer that did not know it.
+	for _, other := range all {
+		if other != name { // The list may be newer than the answer that did not know it.
 			of.AddCommand(&cobra.Command{Use: other, Run: func(*cobra.Command, []string) {}})
 		}
 	}
-	names := of.SuggestionsFor(id)
+	names := of.SuggestionsFor(name)
 	slices.SortFunc(names, func(a, b string) int {
-		otherCase := func(name string) int {
-			if strings.EqualFold(name, id) {
+		otherCase := func(other string) int {
+			if strings.EqualFold(other, name) {
 				return 0
 			}
 			return 1
