@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -61,6 +62,10 @@ func readyOf(p table.Policy, report *offer.Report, active *DryRun) metav1.Condit
 		}
 		message += fmt.Sprintf(" Paused for %s, by spec.pausedConsumers: what %s stays as it is.",
 			kube.First(report.Paused), have)
+	}
+	if report != nil && pauseEnded(p.Parsed, report) {
+		message += fmt.Sprintf(" spec.pausedUntil (%s) has passed: the policy is active although spec.mode is Paused.",
+			pauseEnd(p.Parsed))
 	}
 	if report != nil && len(report.Unknown) > 0 {
 		message += fmt.Sprintf(" Unknown: %s. No Liqo object has such a cluster ID.", kube.First(report.Unknown))
@@ -183,7 +188,7 @@ func unavailableMessage(source *offer.External, report *offer.Report) string {
 func pausedMessage(p *offer.Policy, report *offer.Report) string {
 	until := "until spec.mode is changed"
 	if p.PausedUntil != 0 {
-		until = "until " + time.Unix(p.PausedUntil, 0).UTC().Format(time.RFC3339)
+		until = "until " + pauseEnd(p)
 	}
 	keep := "keep what they have"
 	switch report.Count {
@@ -194,6 +199,15 @@ func pausedMessage(p *offer.Policy, report *offer.Report) string {
 	}
 	return fmt.Sprintf("%s %s %s: nothing more is offered or granted, and nothing is taken back.",
 		people(report.Count), keep, until)
+}
+
+// pauseEnd writes the time of spec.pausedUntil.
+func pauseEnd(p *offer.Policy) string { return time.Unix(p.PausedUntil, 0).UTC().Format(time.RFC3339) }
+
+// pauseEnded reports whether the policy offers though its mode is Paused. A report of a pause has another outcome.
+func pauseEnded(p *offer.Policy, report *offer.Report) bool {
+	return p != nil && p.Paused && p.PausedUntil != 0 &&
+		slices.Contains([]offer.Outcome{offer.Offering, offer.Exhausted, offer.Incomplete}, report.Outcome)
 }
 
 // stoppedMessage says what consumers keep of a policy that is stopped.

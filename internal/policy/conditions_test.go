@@ -53,6 +53,8 @@ func TestEveryOutcomeHasAReasonAndAMessageThatSaysWhatToDo(t *testing.T) {
 			[]string{"2 consumers keep what they have until spec.mode is changed: nothing more is offered or granted, and nothing is taken back."}},
 		{pausedPolicy(1_800_000_000), &offer.Report{Outcome: offer.Paused, Count: 1}, v1alpha1.ReasonPaused,
 			[]string{"1 consumer keeps what it has until 2027-01-15T08:00:00Z: nothing more"}},
+		{pausedPolicy(1_800_000_000), &offer.Report{Count: 1}, v1alpha1.ReasonOffering,
+			[]string{"what 1 consumer is offered. spec.pausedUntil (2027-01-15T08:00:00Z) has passed: the policy is active although spec.mode is Paused."}},
 		{pausedPolicy(0), &offer.Report{Outcome: offer.Paused}, v1alpha1.ReasonPaused, []string{"No consumer is known yet: nothing is offered or granted until spec.mode is changed."}},
 		{valid, &offer.Report{Count: 2, Paused: []string{"oslo", "rome"}}, v1alpha1.ReasonOffering,
 			[]string{"what 2 consumers are offered. Paused for oslo, rome, by spec.pausedConsumers: what they have stays as it is."}},

@@ -50,6 +50,42 @@ func TestAPoolWillBeExhausted(t *testing.T) {
 	}
 }
 
+func TestAnExhaustionIsOfTheLastSamples(t *testing.T) {
+	var r Ring
+	for m := range 361 {
+		r.Add(begin.Add(time.Duration(m)*time.Minute), pool(100, int64(m/6)), nil)
+		if got := r.Exhaustions(); m == 300 && len(got) != 1 {
+			t.Fatalf("after 5 hours: %v", got)
+		}
+	}
+	before := r.Exhaustions()
+	r.Add(begin.Add(361*time.Minute), pool(100, 100), nil)
+	if after := r.Exhaustions(); len(before) != 1 || len(after) != 0 {
+		t.Errorf("before nothing was left %v, then %v", before, after)
+	}
+	r.Add(begin, pool(100, 1), nil)
+	if got := r.Exhaustions(); len(got) != 0 {
+		t.Errorf("after the clock was set back: %v", got)
+	}
+}
+
+// What was foreseen before the clock was set back is forgotten, even in the same minute as before.
+func TestAClockThatIsSetBackForgetsWhatWasForeseen(t *testing.T) {
+	var r Ring
+	for m := range 120 {
+		r.Add(begin.Add(time.Duration(m)*time.Minute), pool(255, int64(m)), nil)
+	}
+	if got := r.Exhaustions(); len(got) != 1 {
+		t.Fatalf("got %v", got)
+	}
+	for m := 100; m < 120; m++ {
+		r.Add(begin.Add(time.Duration(m)*time.Minute), pool(255, 0), nil)
+	}
+	if got := r.Exhaustions(); len(got) != 0 {
+		t.Errorf("got %v", got)
+	}
+}
+
 func TestWhatIsNotGivenOutFasterIsNoTrend(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var r Ring

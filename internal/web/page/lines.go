@@ -66,11 +66,11 @@ func pictureOf(l *trends.Lines, of trends.Subject, since string) *lines {
 		if part.name == "committed" && l.Capacity == nil {
 			part.name = "granted"
 		}
-		if first, last, ok := ends(part.line); ok {
-			parts = append(parts, part.name+" "+spanOf(of.Resource, first, last))
+		if s, ok := spanOf(part.line); ok {
+			parts = append(parts, part.name+" "+s.text(of.Resource))
 		}
 	}
-	out.Text = since + strings.Join(parts, ", ")
+	out.Text = since + strings.Join(parts, "; ")
 	return out
 }
 
@@ -93,28 +93,32 @@ func draw(line []float64, most float64) string {
 	return b.String()
 }
 
-// ends returns the first and the last amount that is known.
-func ends(line []float64) (first, last float64, ok bool) {
+// span holds the least, the most and the last amount of a line that are known.
+type span struct{ least, most, last float64 }
+
+// spanOf returns false for a line without a known amount.
+func spanOf(line []float64) (s span, ok bool) {
 	for _, y := range line {
 		if math.IsNaN(y) {
 			continue
 		}
-		if last = y; !ok {
-			first, ok = y, true
+		if !ok {
+			s, ok = span{y, y, y}, true
 		}
+		s = span{min(s.least, y), max(s.most, y), y}
 	}
-	return first, last, ok
+	return s, ok
 }
 
-// spanOf writes a change of an amount, as in "4 to 7", or one amount if it has not changed.
-func spanOf(name string, first, last float64) string {
+// text writes the span as in "4 to 7, last 5", or one amount if they are the same.
+func (s span) text(name string) string {
 	amount := func(y float64) *resource.Quantity {
 		q := quantity.Of(name, int64(min(y, math.MaxInt64/2))) // The largest amount is rounded up beyond an int64.
 		return &q
 	}
-	texts := quantity.Human(name, amount(first), amount(last))
+	texts := quantity.Human(name, amount(s.least), amount(s.most), amount(s.last))
 	if texts[0] == texts[1] {
 		return texts[0]
 	}
-	return texts[0] + " to " + texts[1]
+	return texts[0] + " to " + texts[1] + ", last " + texts[2]
 }

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"math"
 	"net/http"
 	"strings"
 	"testing"
@@ -27,12 +28,12 @@ func trending(minutes int) *fake {
 func TestLinesShowTheLastDay(t *testing.T) {
 	h := New(trending(9))
 	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(),
-		`role="img" aria-label="Since 03:04 UTC, about: capacity 8, committed 0 to 8, used 0 to 4"`,
+		`role="img" aria-label="Since 03:04 UTC, about: capacity 8; committed 0 to 8, last 8; used 0 to 4, last 4"`,
 		`<path class="capacity" d="M0 0L6 0L12 0M24 0L30 0L36 0L42 0L48 0"/>`,
 		`<path class="committed" d="M0 24L6 21L12 18M24 12L30 9L36 6L42 3L48 0"/>`,
 		`<path class="used" d="M0 24L6 22L12 21M24 18L30 17L36 15L42 13L48 12"/>`)
 	consumer := ask(h, http.MethodGet, "/ui/consumers/rome", "").Body.String()
-	expect(t, consumer, `aria-label="Since 03:04 UTC, about: granted 0 to 8, used 0 to 4"`, `<path class="committed" d="M0 24L6 21`)
+	expect(t, consumer, `aria-label="Since 03:04 UTC, about: granted 0 to 8, last 8; used 0 to 4, last 4"`, `<path class="committed" d="M0 24L6 21`)
 	if strings.Contains(consumer, `class="capacity"`) {
 		t.Error("a consumer has a capacity")
 	}
@@ -69,11 +70,25 @@ func TestTheLastMonthIsShownWhereTheBooksHaveIt(t *testing.T) {
 	}
 	h = New(f)
 	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(), column,
-		`aria-label="Means of the days since 2025-12-04, about: capacity 8, committed 2 to 4"`, `<path class="committed" d="M46 18L48 12"/>`,
+		`aria-label="Means of the days since 2025-12-04, about: capacity 8; committed 2 to 4, last 4"`, `<path class="committed" d="M46 18L48 12"/>`,
 		"Due so far for January 2026, by the accounting database up to 2026-01-02 03:00 UTC: 12.34 EUR.")
 	expect(t, ask(h, http.MethodGet, "/ui/consumers/rome", "").Body.String(), column,
-		`aria-label="Means of the days since 2025-12-04, about: granted 2, used 1"`,
+		`aria-label="Means of the days since 2025-12-04, about: granted 2; used 1"`,
 		"up to 2026-01-02 03:00 UTC: 12.30 EUR in class gold, 0.04 EUR in class &lt;unnamed&gt;.")
+}
+
+// A line that rose and fell is not told by its two ends.
+func TestTheTextOfALineHasItsLeastAndItsMost(t *testing.T) {
+	for want, line := range map[string][]float64{
+		"1 to 7, last 4": {math.NaN(), 4000, 7000, math.NaN(), 1000, 4000, math.NaN()}, "4": {4000, 4000},
+	} {
+		if s, ok := spanOf(line); !ok || s.text("cpu") != want {
+			t.Errorf("got %q, want %q", s.text("cpu"), want)
+		}
+	}
+	if _, ok := spanOf([]float64{math.NaN()}); ok {
+		t.Error("a line of which nothing is known has a text")
+	}
 }
 
 // A day of lines of 100 pools is a small part of a page.

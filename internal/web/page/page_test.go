@@ -34,6 +34,8 @@ type fake struct {
 	anyone    []rest.Offer
 	entries   []v1alpha1.OfferStatus
 	changes   []string
+	// more follows the first line of a manifest.
+	more string
 	// candidates are the policies for each consumer.
 	candidates []rest.Candidate
 	inGrace    []rest.LeftOutNode
@@ -87,7 +89,7 @@ func (f *fake) Lines(of trends.Subject, points int) (trends.Lines, bool) {
 }
 func (f *fake) Month() *trends.Month { return f.month }
 func (f *fake) Manifest(policy string) (string, bool) {
-	return "metadata: {name: <" + policy + ">}\n", policy == f.policies[0].Name
+	return "metadata: {name: <" + policy + ">}\n" + f.more, policy == f.policies[0].Name
 }
 
 func (f *fake) Nodes(policy string, most int) (first []Node, nodes int) {
@@ -565,6 +567,30 @@ func TestThePageOfAPolicyShowsTheNodesOfItsPool(t *testing.T) {
 	expect(t, shown, ": the 100 with the most free cpu, of 101.", `<th scope="row">worker-099</th><td>cpu 3.5 of 8, memory 0 of 32Gi</td>`)
 	if strings.Contains(shown, "worker-100") {
 		t.Error("more nodes are shown than 100")
+	}
+}
+
+func TestThePageOfAPolicySaysOfWhenItIs(t *testing.T) {
+	expect(t, ask(New(gold()), http.MethodGet, "/ui/policies/gold-pool", "").Body.String(),
+		`<p id="state">Read at <time`, `Evaluated at <time datetime="2026-01-02T03:04:05Z">`)
+}
+
+// A form that would be refused for its length is not offered.
+func TestAPolicyIsInAFormIfThatCanBeSent(t *testing.T) {
+	f := gold()
+	path, line := "/ui/policies/gold-pool", "- x\n"
+	sent := func() int { text, _ := f.Manifest("gold-pool"); return formLength(text) }
+	for sent()+formLength(line) <= MaxForm {
+		f.more += strings.Repeat(line, max(1, (MaxForm-sent())/formLength(line)/2))
+	}
+	expect(t, ask(New(f), http.MethodGet, path, "").Body.String(), "<textarea")
+	for sent() <= MaxForm {
+		f.more += line
+	}
+	long := ask(New(f), http.MethodGet, path, "").Body.String()
+	expect(t, long, "<code>kubectl proffer simulate -f FILE</code>", "<pre>metadata:")
+	if strings.Contains(long, "<textarea") {
+		t.Error("the form would be refused")
 	}
 }
 

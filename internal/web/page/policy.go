@@ -3,7 +3,9 @@ package page
 import (
 	"cmp"
 	"net/http"
+	"net/url"
 	"strings"
+	"time"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/quantity"
@@ -34,6 +36,8 @@ type manifest struct {
 	Nodes      []Node
 	// All is the number of the nodes.
 	All int
+	// TooLong is set if the form would be longer than MaxForm.
+	TooLong bool
 }
 
 // policy serves one policy as it was evaluated, in the form that rehearses it.
@@ -48,9 +52,16 @@ func (h *Handler) policy(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, r, http.StatusNotFound, "There is no such ResourcePolicy.")
 		return
 	}
-	m := manifest{Name: name, Text: text}
+	m := manifest{Name: name, Text: text, TooLong: formLength(text) > MaxForm}
 	m.Nodes, m.All = view.Nodes(name, maxNodes)
+	of := view.Evaluated()
 	write(w, r, http.StatusOK, "layout", document{
 		Title: "Policy " + name, Section: "policies", Body: "policy", Broker: h.toggler != nil, Data: m,
+		Of: &of, Read: time.Now(),
 	})
+}
+
+// formLength returns the length in bytes of the form that rehearses a text. Browsers end each line with CR LF.
+func formLength(text string) int {
+	return len(url.Values{"policy": {strings.ReplaceAll(text, "\n", "\r\n")}}.Encode())
 }
