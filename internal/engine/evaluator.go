@@ -45,7 +45,7 @@ type Source interface {
 	Done() <-chan struct{}
 }
 
-// Config holds the dependencies of an Evaluator. All fields but Peers, Answers and Grace must be set.
+// Config holds the dependencies of an Evaluator. All fields but Peers, Answers, Former and Grace must be set.
 type Config struct {
 	Ledger    *capacity.Ledger
 	Policies  Policies
@@ -58,6 +58,9 @@ type Config struct {
 	// Previous returns what was offered before this process started. It is called once, before the
 	// first evaluation.
 	Previous func() []offer.PreviousOffers
+	// Former returns policies that an earlier process granted by, of the granters that records name: see
+	// offer.FormerPolicies. It is called once, before the first evaluation. Nil for none.
+	Former func(named map[string]struct{}) []offer.Policy
 	// Sources must be complete before the first evaluation.
 	Sources []Source
 	// Grace is offer.Input.Grace.
@@ -126,6 +129,9 @@ func (e *Evaluator) Evaluate(first time.Time) {
 		in.Previous = before.Offers
 	} else {
 		in.Recorded = e.Previous()
+		if e.Former != nil {
+			e.state.Former.Resume(e.Former(e.Slices.Granters()))
+		}
 	}
 	out := e.state.Step(in)
 	for _, again := range []time.Duration{out.LevelsAgain, out.Again} {

@@ -20,6 +20,14 @@ type rememberedPolicy struct {
 	former bool
 }
 
+// Resume remembers policies as an earlier process knew them. It is called before the first Update.
+func (f *FormerPolicies) Resume(policies []Policy) {
+	f.byGranter = make(map[string]rememberedPolicy, len(policies))
+	for i := range policies {
+		f.byGranter[policies[i].Granter()] = rememberedPolicy{&policies[i], true}
+	}
+}
+
 // Update sets in.Former. Granters returns what records name; it is called only if it matters, and nil if there are no
 // records. What the evaluation before decided may be recorded meanwhile, so its policies are remembered in any case.
 func (f *FormerPolicies) Update(in *Input, granters func() map[string]struct{}) {

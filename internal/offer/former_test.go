@@ -57,6 +57,31 @@ func TestWithoutRecordsNothingIsRemembered(t *testing.T) {
 	}
 }
 
+// What an earlier process knew counts while records name it.
+func TestFormerNodesOfAnEarlierProcessAreRememberedWhileRecordsNameThem(t *testing.T) {
+	of := func(zone string) Policy {
+		return Policy{Name: "gold", Nodes: &Nodes{Selection: capacity.Selection{Tolerations: []capacity.Toleration{zoneOf(zone)}}}}
+	}
+	a, b, c := of("a"), of("b"), of("c")
+	var f FormerPolicies
+	f.Resume([]Policy{a, b, c})
+	named := map[string]struct{}{a.Granter(): {}, b.Granter(): {}}
+	for i, want := range [][]string{{a.Granter()}, {a.Granter()}, nil} {
+		if i == 2 {
+			clear(named)
+		}
+		in := Input{Policies: []Policy{b}}
+		f.Update(&in, func() map[string]struct{} { return named })
+		var former []string
+		for i := range in.Former {
+			former = append(former, in.Former[i].Granter())
+		}
+		if !slices.Equal(former, want) {
+			t.Errorf("got %q, want %q", former, want)
+		}
+	}
+}
+
 // zoneOf is a toleration: what it tolerates does not matter here.
 type zoneOf string
 

@@ -3,13 +3,16 @@ package operator
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
+	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/controllers/offered"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/nodestest"
@@ -128,4 +131,37 @@ func TestWhatAnotherControllerDeniesCountsUntilItIsAccepted(t *testing.T) {
 	}, kubetest.WriteStatus)
 	test.Eventually(o.t, func() string { return cmp.Diff(int64(8000), o.offered("oslo")["gold"]["cpu"]) })
 	awaitAnswer(t, slice, "Accepted OfPlatinum cpu=3")
+}
+
+// The nodes of a policy are on record, so a grant takes nothing from other nodes after its policy was deleted while no
+// operator ran.
+func TestAGrantIsOnTheNodesThatItsDeletedPolicySelected(t *testing.T) {
+	installSliceCRDs(t)
+	goldNode(t, "gold-1", "cpu", "8")
+	kubetest.Create(t, nodestest.Node("silver-1", nodestest.List("cpu", "8"), nodestest.NodeLabel("pool", "silver")))
+	policy := kubetest.Create(t, classGold())
+	silver := classGold(func(s *v1alpha1.ResourcePolicySpec) { s.Class = "silver" },
+		kubetest.Selecting(kubetest.Matching(map[string]string{"pool": "silver"})))
+	silver.Name = "silver"
+	kubetest.Create(t, silver)
+	first := startOperator(t)
+	slice := newTenancy(t, "rome").ask("s", nodestest.List("cpu", "6"))
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=6")
+	nodes := grantOf(t, namespaceOf(nil), slice).Spec.Nodes
+	test.Eventually(t, func() error {
+		record := &corev1.ConfigMap{}
+		err := kubetest.API(t).Get(t.Context(), client.ObjectKey{Namespace: namespaceOf(nil), Name: offered.ConfigMap}, record)
+		if err == nil && !strings.Contains(record.Data["nodes.json"], nodes) {
+			err = fmt.Errorf("the record has no nodes %s: %v", nodes, record.Data)
+		}
+		return err
+	})
+	first.stop()
+	kubetest.Remove(t, policy)
+
+	startOperator(t)
+	other := newTenancy(t, "oslo").ask(
+		"other", nodestest.List("cpu", "8"), func(s *authv1beta1.ResourceSlice) { s.Spec.Class = "silver" })
+	awaitAnswer(t, other, "Accepted Incomplete cpu=8")
+	awaitAnswer(t, slice, "Accepted Incomplete cpu=6")
 }

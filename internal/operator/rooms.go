@@ -126,6 +126,7 @@ func (h *house) ofEngine(all room) room {
 		Ledger: h.ledger, Policies: h.policies, Consumers: h.clusters, Slices: h.decider, Peers: h.decider.Peers,
 		Debouncer: h.debouncer, Table: h.table, Grace: h.grace(),
 		Previous: func() []offer.PreviousOffers { return h.record.Previous(h.policies.Previous()) },
+		Former:   func(named map[string]struct{}) []offer.Policy { return h.record.Former(named, h.policies.Parse) },
 		Sources:  h.monitors.and(all.sources), Answers: h.monitors.Answers, Published: all.published,
 		Log: h.log.WithName("offers"),
 	})

@@ -242,7 +242,7 @@ var table = []rule{
 	{place: "internal/controllers/classlist", may: perKind, why: kind},
 	{place: "internal/controllers/placement", may: perKind, why: kind},
 	{place: "internal/controllers/podsecurity", may: perKind, why: kind},
-	{place: "internal/controllers/offered", may: perKind, why: kind},
+	{place: "internal/controllers/offered", may: perKind, tests: []string{"internal/policy"}, why: kind},
 	{place: "internal/controllers/catalog", may: append([]string{"internal/catalog"}, perKind...), why: kind},
 	{place: "internal/controllers/orchestration", may: append([]string{"internal/broker"}, perKind...), why: kind},
 	{place: "internal/operator", may: []string{everything}},

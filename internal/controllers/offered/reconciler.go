@@ -15,7 +15,8 @@ import (
 )
 
 // Writer writes the record. It is work for the leader, because one writer is enough. Two writers
-// would be harmless: they add names, and remove only a class whose time is over.
+// would be harmless: they add names, remove only a class whose time is over, and lack at most nodes
+// of former policies, whose grants count on all nodes then.
 type Writer struct{ *Record }
 
 // Start writes until the context ends, and can be started again. It begins with what is not on
@@ -70,7 +71,7 @@ func (r *reconciler) resume(ctx context.Context) error {
 func (r *Record) write(ctx context.Context, wanted wanted) error {
 	object, recorded, err := r.get(ctx)
 	if apierrors.IsNotFound(err) {
-		if len(wanted.names.byClass)+len(wanted.asked) == 0 {
+		if len(wanted.names.byClass)+len(wanted.asked)+len(wanted.nodes) == 0 {
 			return nil
 		}
 		if err := r.create(ctx); err != nil {
@@ -92,7 +93,7 @@ func (r *Record) write(ctx context.Context, wanted wanted) error {
 	if err := r.writer.Update(ctx, object); err != nil {
 		return err
 	}
-	r.log.Info("Recorded which resources are offered", "classes", len(recorded.names.byClass),
+	r.log.Info("Updated the record of what is offered", "classes", len(recorded.names.byClass),
 		"withdrawn", len(recorded.withdrawn))
 	return nil
 }

@@ -27,12 +27,13 @@ import (
 const (
 	// ConfigMap is the name of the record of what was offered, in the namespace of the Grants.
 	ConfigMap = "proffer-offered"
-	// dataKey is the key of the names in the ConfigMap, withdrawnKey the key of the withdrawals, and askedKey
-	// the key of the consumers that external sources were asked about. A version without withdrawals or
-	// consumers ignores them.
+	// dataKey is the key of the names in the ConfigMap, withdrawnKey the key of the withdrawals, askedKey the key
+	// of the consumers that external sources were asked about, and nodesKey the key of the nodes that policies grant
+	// from. An earlier version ignores the keys that it does not know.
 	dataKey      = "offered.json"
 	withdrawnKey = "withdrawn.json"
 	askedKey     = "asked.json"
+	nodesKey     = "nodes.json"
 
 	// period is the minimum time between two writes of new names.
 	period = 50 * time.Millisecond
@@ -76,8 +77,12 @@ type Record struct {
 	seen resourceNames
 	// served holds the names that the policies of the latest snapshot have offered.
 	served offeredNames
+	// nodes are of the policies and the former ones of the latest snapshot.
+	nodes  granterOffers
 	latest *table.Snapshot
 	full   sync.Once
+	// nodesFull is for the nodes what full is for the names.
+	nodesFull sync.Once
 }
 
 // NewRecord returns a Record that is empty until Start has read the ConfigMap.
@@ -136,7 +141,17 @@ func (r *Record) get(ctx context.Context) (*corev1.ConfigMap, content, error) {
 	if recorded.asked, err = parse[askedConsumers](object.Data[askedKey]); err != nil {
 		r.log.Error(err, "The record of consumers of external sources is corrupt; starting a new one", "key", askedKey)
 	}
+	if recorded.nodes, err = parse[granterOffers](object.Data[nodesKey]); err != nil {
+		r.log.Error(err, "The record of the nodes of policies is corrupt; starting a new one", "key", nodesKey)
+	}
 	return &object, recorded, nil
+}
+
+// Former returns the policies on record that records of grants name. It may be called once Done is closed.
+func (r *Record) Former(
+	named map[string]struct{}, parse func(*v1alpha1.ResourcePolicy) *offer.Policy,
+) []offer.Policy {
+	return r.read.nodes.policies(named, parse)
 }
 
 // Previous returns, for the first evaluation, what statuses record, and what was offered by
@@ -171,6 +186,13 @@ func (r *Record) Note(s *table.Snapshot) {
 	}
 	before, servedBefore := r.latest, r.served
 	r.latest, r.served = s, served
+	switch {
+	case before == nil:
+		r.noteNodes(s, r.read.nodes)
+	case !samePolicies(before, s):
+		r.noteNodes(s, r.nodes)
+		r.requests.Wake()
+	}
 	anyNames := func(_, _ map[string][]string) bool { return true }
 	if before == nil || !maps.EqualFunc(served, servedBefore, anyNames) {
 		r.requests.Wake()
@@ -179,6 +201,17 @@ func (r *Record) Note(s *table.Snapshot) {
 	if before == nil || !maps.EqualFunc(served, servedBefore, sameNames) ||
 		!sameOffers(before, s) && (leavesAny(before, servedBefore) || leavesAny(s, served)) {
 		r.WriteLater()
+	}
+}
+
+// noteNodes notes the nodes that the policies of the snapshot grant from.
+func (r *Record) noteNodes(s *table.Snapshot, before granterOffers) {
+	var full bool
+	if r.nodes, full = granterOffersIn(s, before); full {
+		r.nodesFull.Do(func() {
+			r.log.Info("The record of the nodes that policies grant from is full: a grant whose policy is edited or deleted "+
+				"may count on all nodes after the operator restarts", "maxBytes", maxNodesBytes)
+		})
 	}
 }
 
@@ -209,7 +242,7 @@ func (r *Record) complain() {
 func (r *Record) wanted() wanted {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	w := wanted{served: r.served, now: r.now()}
+	w := wanted{content: content{nodes: r.nodes}, served: r.served, now: r.now()}
 	if r.Monitors != nil {
 		w.asked = boundAsked(r.Monitors.Asked())
 	}

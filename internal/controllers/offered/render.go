@@ -18,6 +18,7 @@ type content struct {
 	names     resourceNames
 	withdrawn withdrawals
 	asked     askedConsumers
+	nodes     granterOffers
 }
 
 // wanted is the wanted content of the ConfigMap.
@@ -35,7 +36,7 @@ const day = 24 * time.Hour
 
 // text identifies what is wanted. It changes every day, so that such classes leave the record.
 func (w *wanted) text() string {
-	return fmt.Sprint(w.names.byClass, w.withdrawn, w.asked, slices.Sorted(maps.Keys(w.served)),
+	return fmt.Sprint(w.names.byClass, w.withdrawn, w.asked, encode(w.nodes), slices.Sorted(maps.Keys(w.served)),
 		slices.Sorted(maps.Keys(w.owed)), w.now.Unix()/int64(day/time.Second))
 }
 
@@ -63,7 +64,9 @@ func (w *wanted) change(recorded *content) (room bool) {
 		return !named
 	})
 	maps.Copy(recorded.withdrawn, w.withdrawn)
-	recorded.asked = w.asked
+	if recorded.asked = w.asked; w.served != nil {
+		recorded.nodes = w.nodes
+	}
 	_, room = recorded.names.addAll(w.names)
 	return room
 }
@@ -75,6 +78,7 @@ func (c *content) encode(object *corev1.ConfigMap) (changed bool) {
 	maps.Copy(object.Data, before)
 	for key, text := range map[string]string{
 		dataKey: cmp.Or(encode(c.names.byClass), "{}"), withdrawnKey: c.withdrawn.encode(), askedKey: encode(c.asked),
+		nodesKey: encode(c.nodes),
 	} {
 		if object.Data[key] = text; text == "" {
 			delete(object.Data, key)

@@ -67,6 +67,11 @@ func (c *Cache) Set(object *v1alpha1.ResourcePolicy) bool {
 	return true
 }
 
+// Parse parses a policy that is not in the cache, with the filters of the cache. It returns nil if it is invalid.
+func (c *Cache) Parse(object *v1alpha1.ResourcePolicy) *offer.Policy {
+	return policy.Of(object, c.filters).Parsed
+}
+
 // Remove forgets the policy of this name, and reports whether it was known.
 func (c *Cache) Remove(name string) bool {
 	c.mu.Lock()
