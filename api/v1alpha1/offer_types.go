@@ -99,7 +99,7 @@ const (
 // is cordoned, or is virtual (a node of Liqo that represents another cluster) never counts.
 type Nodes struct {
 	// Selector selects nodes by their labels. Omitted or empty: every node. A selector that does not
-	// parse, for example with an unknown operator, makes the policy Invalid.
+	// parse makes the policy Invalid.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.size() <= 64",message="a selector has at most 64 matchLabels: write fewer"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"
@@ -137,7 +137,7 @@ type Nodes struct {
 // +kubebuilder:validation:XValidation:rule="!has(self.clusterIDs) || !has(self.selector)",message="set clusterIDs or selector, not both"
 type Peers struct {
 	// Selector selects virtual nodes by their labels. Omitted or empty: every virtual node. A selector
-	// that does not parse, for example with an unknown operator, makes the policy Invalid.
+	// that does not parse makes the policy Invalid.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.size() <= 64",message="a selector has at most 64 matchLabels: write fewer"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"

@@ -61,8 +61,9 @@ type OrchestrationSpec struct {
 	Mode Mode `json:"mode,omitempty"`
 
 	// Providers selects the providers to choose from: those of clusterIDs, and those with a virtual node
-	// whose labels the selector matches. Omitted or empty: every provider with a virtual node. The first
-	// 64 by ID count.
+	// whose labels the selector matches. A provider can set any label of its virtual node: list IDs, unless
+	// you trust all providers. Omitted or empty: every provider with a virtual node. The first 64 by ID
+	// count.
 	// +optional
 	Providers *Clusters `json:"providers,omitempty"`
 
@@ -102,7 +103,7 @@ type OrchestrationSpec struct {
 
 	// DrainMinutes is how long a provider that is no longer chosen keeps the namespaces while pods run
 	// there, 0 to 10080. Then Liqo deletes them there: pods that belong to a controller are made again
-	// elsewhere, others are lost. Default: 30.
+	// elsewhere, others are lost. A shorter time also shortens a drain that has begun. Default: 30.
 	// +optional
 	// +kubebuilder:default=30
 	// +kubebuilder:validation:Minimum=0
@@ -179,8 +180,8 @@ type Requirement struct {
 	// +optional
 	Min Decimal `json:"min,omitempty"`
 
-	// Max is the most that is good, with Latency in milliseconds and with Price for one unit: a core, a
-	// byte for memory and storage, or one piece.
+	// Max is the most that is good, with Latency in milliseconds and with Price in the unit of the
+	// annotation. In a catalog that is the price of a core, of a GiB of memory and storage, or of one piece.
 	// +optional
 	Max Decimal `json:"max,omitempty"`
 }

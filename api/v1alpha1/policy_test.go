@@ -158,7 +158,7 @@ func TestSpecAndStatusAreWrittenSeparately(t *testing.T) {
 var reasons = []string{
 	v1alpha1.ReasonTerminating, v1alpha1.ReasonInvalid, v1alpha1.ReasonDryRun, v1alpha1.ReasonShadowed,
 	v1alpha1.ReasonNoNodes, v1alpha1.ReasonIncomplete, v1alpha1.ReasonUnknownResources, v1alpha1.ReasonExhausted,
-	v1alpha1.ReasonOffering,
+	v1alpha1.ReasonOffering, v1alpha1.ReasonStopped, v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonPaused,
 	v1alpha1.ReasonDeciding, v1alpha1.ReasonPartlyShadowed,
 }
 

@@ -207,8 +207,8 @@ type Consumers struct {
 	ClusterIDs []ClusterID `json:"clusterIDs,omitempty"`
 
 	// Selector selects consumers by the combined labels of their ForeignCluster and Tenant objects. A
-	// consumer without such objects has no labels. Empty: every consumer. A selector that does not
-	// parse, for example with an unknown operator, makes the policy Invalid.
+	// consumer without such objects has no labels. Empty: every consumer. A selector that does not parse
+	// makes the policy Invalid.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.size() <= 64",message="a selector has at most 64 matchLabels: write fewer"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"

@@ -13,7 +13,7 @@ const (
 	// ones. A policy that is not in force can be Ready.
 	ConditionInForce = "InForce"
 	// ConditionWithinGrants is False when the pods of some consumer request more than its ResourceSlices
-	// were granted under the policy. It is absent from a policy in which that was never so.
+	// were granted under the policy. It is absent until that happens for the first time.
 	ConditionWithinGrants = "WithinGrants"
 )
 
@@ -44,15 +44,16 @@ const (
 	// ReasonShadowed, with True: the policy has consumers, and other policies of its class decide for
 	// each of them. The message names these policies. InForce is False with the same reason.
 	ReasonShadowed = "Shadowed"
-	// ReasonNoNodes, with False: no usable node matches offer.nodes. A usable node matches by label,
-	// its taints are tolerated, and it is Ready, not cordoned and not virtual.
+	// ReasonNoNodes, with False: no usable node matches offer.nodes or offer.peers. A usable node matches by
+	// label and filter, its taints are tolerated, and it is Ready and not cordoned. With offer.nodes it is not
+	// virtual; with offer.peers it is, and its depth is below offer.peers.depth.
 	ReasonNoNodes = "NoNodes"
 	// ReasonSourceUnavailable, with False: offer.external has not answered yet, or reading from it has
 	// failed for 10 seconds, also if only the answers for some consumers cannot be used. What is offered
 	// then depends on onFailure. The message says why.
 	ReasonSourceUnavailable = "SourceUnavailable"
-	// ReasonPaused, with True: mode is Paused. What consumers have stays as it is. The message says until
-	// when.
+	// ReasonPaused, with True: mode is Paused, and pausedUntil has not passed. What consumers have stays as
+	// it is. The message says until when.
 	ReasonPaused = "Paused"
 	// ReasonStopped, with True: mode is Stopped. Nothing is offered, and reclaim says what consumers keep.
 	ReasonStopped = "Stopped"
@@ -150,24 +151,24 @@ type ResourcePolicyStatus struct {
 	// +kubebuilder:validation:Minimum=0
 	Slices *int32 `json:"slices,omitempty"`
 
-	// Nodes is the number of usable nodes in the pool. Only with offer.nodes.
+	// Nodes is the number of usable nodes in the pool. Only with offer.nodes or offer.peers.
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	Nodes *int32 `json:"nodes,omitempty"`
 
-	// Capacity is the pool: the capacity of the nodes by offer.nodes.count, minus the reserve, times
-	// the percentage. Only with offer.nodes.
+	// Capacity is the pool: the capacity of the nodes by their count, minus the reserve, times
+	// the percentage. Only with offer.nodes or offer.peers.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Capacity corev1.ResourceList `json:"capacity,omitempty"`
 
 	// Committed sums over all consumers the part of the pool that each holds: the larger of its grants
-	// and the requests of its pods on these nodes. Only with offer.nodes.
+	// and the requests of its pods on these nodes. Only with offer.nodes or offer.peers.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Committed corev1.ResourceList `json:"committed,omitempty"`
 
-	// Remaining is capacity minus committed, at least 0. Only with offer.nodes.
+	// Remaining is capacity minus committed, at least 0. Only with offer.nodes or offer.peers.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Remaining corev1.ResourceList `json:"remaining,omitempty"`
@@ -221,7 +222,7 @@ type ConsumerOffer struct {
 	Granted corev1.ResourceList `json:"granted,omitempty"`
 
 	// Used sums the requests of the consumer's pods for the resources in Offer: on the nodes of the
-	// policy, or without offer.nodes on all nodes. Absent for a consumer without pods.
+	// policy, or for a policy without a pool on all nodes. Absent for a consumer without pods.
 	// +optional
 	// +kubebuilder:validation:MaxProperties=256
 	Used corev1.ResourceList `json:"used,omitempty"`

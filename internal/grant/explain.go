@@ -24,7 +24,7 @@ const (
 	ReasonCordoned = "Cordoned"
 	// ReasonPaused: nothing new is granted, because the policy is paused.
 	ReasonPaused = "Paused"
-	// ReasonStopped: nothing is granted, because the policy is stopped, and reclaim decides what the slice keeps.
+	// ReasonStopped: nothing more is granted, because the policy is stopped, and reclaim decides what the slice keeps.
 	ReasonStopped = "Stopped"
 	// ReasonInvalid: the request makes no sense, and no more is granted than before.
 	ReasonInvalid = "InvalidRequest"

@@ -143,6 +143,6 @@ func exceeded(excesses []table.Excess) string {
 		all = append(all, fmt.Sprintf("%s of %s (%s)", e.Slice, e.Consumer, kube.First(amounts)))
 	}
 	return fmt.Sprintf("Pods request more than their ResourceSlices were granted: %s. "+
-		"Either a grant was lowered and its pods are about to be evicted, or Liqo's Quota does not count all that "+
-		"they request: see the component slice-pod-guard.", kube.First(all))
+		"Either a grant was lowered below what its pods use, or Liqo's Quota does not count all that they request: "+
+		"see the component slice-pod-guard.", kube.First(all))
 }

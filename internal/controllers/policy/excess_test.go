@@ -37,7 +37,7 @@ func TestWithinGrantsListsTheSlicesAndAmounts(t *testing.T) {
 		{Consumer: "rome", Slice: "mine", Amounts: capacity.Amounts{"cpu": 2000, "memory": 1 << 30}},
 	})
 	const want = "Pods request more than their ResourceSlices were granted: mine of oslo (cpu 500m more), " +
-		"mine of rome (cpu 2 more, memory 1Gi more). Either a grant was lowered and its pods are about to be evicted, " +
+		"mine of rome (cpu 2 more, memory 1Gi more). Either a grant was lowered below what its pods use, " +
 		"or Liqo's Quota does not count all that they request: see the component slice-pod-guard."
 	if c.Status != "False" || c.Reason != v1alpha1.ReasonExceeded || c.Message != want {
 		t.Errorf("got %s %s %q", c.Status, c.Reason, c.Message)
