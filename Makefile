@@ -56,10 +56,12 @@ run: ## Run a live demo on its own control plane; KUBECONFIG=file only watches t
 	@go build -trimpath -o bin/demo ./hack/demo # go run would report Ctrl-C as an error
 	@exec bin/demo $(if $(filter command,$(origin KUBECONFIG)),--kubeconfig='$(KUBECONFIG)') $(if $(SAMPLES),--samples)
 
-.PHONY: lab-broker
+.PHONY: lab lab-broker
+lab: build ## Run a consumer and a provider with the real Liqo, and a shell to try them: Linux, 3 GB of memory
+	@$(RUN_LAB) pair
 lab-broker: build ## Run a consumer, a broker and two providers with the real Liqo, and a shell to try them: Linux, 6 GB of memory
-	@go build -C test/slices -o "$(CURDIR)/bin/lab-broker" ./cmd/lab-broker
-	@cd test/slices && PROFFER_BIN="$(CURDIR)/bin/proffer" exec "$(CURDIR)/bin/lab-broker"
+	@$(RUN_LAB) broker
+RUN_LAB = go build -C test/slices -o "$(CURDIR)/bin/lab" ./cmd/lab && cd test/slices && PROFFER_BIN="$(CURDIR)/bin/proffer" exec "$(CURDIR)/bin/lab"
 
 .PHONY: image
 image: ## Build the container image for all platforms, without Docker: bin/image, an OCI layout

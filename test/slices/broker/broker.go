@@ -23,6 +23,11 @@ import (
 //go:embed manifests/*.yaml
 var manifests embed.FS
 
+// Tour says what to type in a shell of the lab.
+//
+//go:embed tour.txt
+var Tour string
+
 // The classes of the manifests.
 const (
 	providerClass = "gold"
@@ -37,6 +42,18 @@ type Lab struct {
 	// started are all operators, also those that have ended.
 	started []*lab.Operator
 }
+
+// Clusters starts the clusters as Start does, for a person.
+func Clusters(ctx context.Context, p lab.Programs, dir string, progress io.Writer) ([]*lab.Cluster, error) {
+	l, err := Start(ctx, p, dir, progress)
+	if err != nil {
+		return nil, err
+	}
+	return l.all(), nil
+}
+
+// all returns the clusters.
+func (l *Lab) all() []*lab.Cluster { return []*lab.Cluster{l.Rome, l.Milan, l.Oslo, l.Paris} }
 
 // Providers returns the providers of the broker.
 func (l *Lab) Providers() []*lab.Cluster { return []*lab.Cluster{l.Oslo, l.Paris} }
@@ -107,29 +124,27 @@ func apiServerSupport(ctx context.Context, c *lab.Cluster, on bool) error {
 
 // offer installs and starts the operator on a cluster, and applies a manifest.
 func (l *Lab) offer(ctx context.Context, c *lab.Cluster, manifest string, components ...string) error {
-	if err := c.Install(ctx, components...); err != nil {
-		return err
-	}
-	// The operator is a process: no pod has to stand for it.
-	_, err := c.Kubectl(ctx, "", "-n", lab.OperatorNamespace, "scale", "deployment/proffer", "--replicas=0")
+	o, err := c.RunOperator(ctx, len(l.started)+1, components...)
 	if err != nil {
 		return err
 	}
-	if err := l.StartOperator(ctx, c); err != nil {
-		return err
-	}
+	l.noteOperator(c, o)
 	return Apply(ctx, c, manifest)
 }
 
 // StartOperator starts the operator of a cluster.
 func (l *Lab) StartOperator(ctx context.Context, c *lab.Cluster) error {
 	o, err := c.StartOperator(ctx, len(l.started)+1)
-	if err != nil {
-		return err
+	if err == nil {
+		l.noteOperator(c, o)
 	}
+	return err
+}
+
+// noteOperator keeps the operator that runs on a cluster.
+func (l *Lab) noteOperator(c *lab.Cluster, o *lab.Operator) {
 	l.Operators[c.ID] = o
 	l.started = append(l.started, o)
-	return nil
 }
 
 // StopOperators ends the operators, and returns what they printed that must not occur.

@@ -25,7 +25,7 @@ func TestTheTour(t *testing.T) {
 			continue
 		}
 		commands++
-		shell, err := clusters.Shell(t.Context(), t.TempDir(), "-eu", "-o", "pipefail", "-c", command)
+		shell, err := lab.Shell(t.Context(), t.TempDir(), Tour, clusters.all(), "-eu", "-o", "pipefail", "-c", command)
 		lab.Must(t, err)
 		out, err := shell.CombinedOutput()
 		if err != nil {

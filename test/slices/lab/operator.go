@@ -47,6 +47,19 @@ func (c *Cluster) Install(ctx context.Context, components ...string) error {
 	return err
 }
 
+// RunOperator installs the operator with these components, and runs it as StartOperator does.
+func (c *Cluster) RunOperator(ctx context.Context, number int, components ...string) (*Operator, error) {
+	if err := c.Install(ctx, components...); err != nil {
+		return nil, err
+	}
+	// The operator is a process: no pod has to stand for it.
+	_, err := c.Kubectl(ctx, "", "-n", OperatorNamespace, "scale", "deployment/proffer", "--replicas=0")
+	if err != nil {
+		return nil, err
+	}
+	return c.StartOperator(ctx, number)
+}
+
 // StartOperator runs the operator on the cluster as its ServiceAccount, with the arguments of its
 // Deployment followed by args, and waits until it is ready. Operators that run at the same time, on
 // whichever cluster, need different numbers.
