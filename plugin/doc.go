@@ -13,7 +13,7 @@
 // calls of filters have a bound, panics are recovered, and each reconciler has a queue and a goroutine of
 // its own.
 //
-// docs/plugins.md shows the whole way, and examples/custom-operator is a program to begin with.
+// docs/how-to/write-a-filter.md shows the whole way, and examples/custom-operator is a program to begin with.
 package plugin
 
 import (

@@ -46,7 +46,7 @@ type Overview struct {
 
 // Finding is something that needs somebody.
 type Finding struct {
-	// Kind is what the finding is about, in one word: see docs/kubectl-proffer.md.
+	// Kind is what the finding is about, in one word: see docs/reference/commands/status.md.
 	Kind string `json:"kind"`
 	// Status is StatusWarning or StatusWrong.
 	Status string `json:"status"`

@@ -2,7 +2,6 @@ package v1alpha1_test
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -108,25 +107,6 @@ func TestTheAPIServerAndTheOperatorHaveTheSameRulesOnAmounts(t *testing.T) {
 			t.Errorf("config/admission does not have: %s", message)
 		}
 	}
-}
-
-// fieldNames returns the names of all fields of the spec and the status that are Proffer's own.
-func fieldNames(t *testing.T) []string {
-	t.Helper()
-	var names []string
-	visit(schema(t), func(s *apiextensionsv1.JSONSchemaProps) {
-		// Kubernetes describes the fields of label selectors, tolerations and conditions.
-		if s.Properties["matchLabels"].Type == "" && s.Properties["tolerationSeconds"].Type == "" &&
-			s.Properties["reason"].Type == "" {
-			names = slices.AppendSeq(names, maps.Keys(s.Properties))
-		}
-	})
-	slices.Sort(names)
-	return slices.DeleteFunc(slices.Compact(names), func(name string) bool {
-		return slices.Contains([]string{
-			"apiVersion", "kind", "metadata", "spec", "status", "operator", "key", "values",
-		}, name)
-	})
 }
 
 // schema returns the schema of the CRD of policies.

@@ -312,9 +312,9 @@ func TestRightsThatAConsumerLacksAreNamed(t *testing.T) {
 		stderr  string
 	}{
 		operatortest.IdentitiesPath: {3, forbidden,
-			"error: you may not list identities.authentication.liqo.io in this cluster: docs/kubectl-proffer-catalog.md has the Roles to ask for\n"},
+			"error: you may not list identities.authentication.liqo.io in this cluster: docs/reference/commands/catalog.md has the Roles to ask for\n"},
 		operatortest.SecretPath("milan"): {1, forbidden, "warning: milan: you may not get Secret kubeconfig-controlplane-milan in namespace liqo-tenant-milan: " +
-			"docs/kubectl-proffer-catalog.md has the Roles to ask for\nNo Offers.\n"},
+			"docs/reference/commands/catalog.md has the Roles to ask for\nNo Offers.\n"},
 	} {
 		s := operatortest.Start(t)
 		s.Refuse("GET "+request, want.refusal)

@@ -129,7 +129,7 @@ deploy() {
   if needs_database && [[ $(on_cluster --namespace "$NAMESPACE" get secret proffer-database --ignore-not-found \
     --output go-template='{{if .data.dsn}}there{{end}}') != there ]]; then
     fail "namespace $NAMESPACE has no Secret proffer-database with the key dsn, without which no new replica starts: create it first,
-as under Accounting database in docs/install.md"
+see docs/how-to/record-in-a-database.md"
   fi
   if ! has_admission_policies && [[ $("$KUBECTL" kustomize "$overlay") == *"kind: ValidatingAdmissionPolicy"* ]]; then
     fail "this Kubernetes has no ValidatingAdmissionPolicies, which begin with 1.30: write COMPONENTS=$(cd config/components && echo kubernetes-1.2*),
@@ -160,7 +160,7 @@ undeploy() {
     jsonpath='{range .items[*]}{.metadata.namespace}/{.metadata.name} {.spec.template.spec.containers[*].args}{"\n"}{end}')
   asks=$(grep -F "proffer.$NAMESPACE.svc" <<<"$asks" | cut -d ' ' -f 1) || true
   [[ -z $asks ]] || fail "Deployment $asks asks Proffer for its offers, and would not start again without: give it another address first,
-as under Uninstall in docs/install.md"
+see docs/how-to/uninstall.md"
 
   on_cluster --namespace "$NAMESPACE" delete deployment proffer --ignore-not-found
   on_cluster wait --for=delete pod "${pods[@]}" --timeout=120s
@@ -183,7 +183,7 @@ as under Uninstall in docs/install.md"
   echo "undeploy: kept the CRDs, $(remaining), and namespace $NAMESPACE. Consumers keep what they were granted."
   local sending
   sending=$(offloadings)
-  ((sending == 0)) || echo "undeploy: kept $sending NamespaceOffloadings too, so Liqo still sends pods on. docs/broker.md says how to remove them."
+  ((sending == 0)) || echo "undeploy: kept $sending NamespaceOffloadings too, so Liqo still sends pods on. docs/how-to/run-a-broker.md says how to remove them."
   echo "To install again: make deploy, or helm install with --take-ownership --force-conflicts."
   echo "To remove these too:"
   echo "  make uninstall WITH_POLICIES=1 KUBECONFIG=$CLUSTER"
@@ -220,7 +220,7 @@ write make undeploy NAMESPACE=$running KUBECONFIG=$CLUSTER first"
   local sending objects
   sending=$(offloadings)
   ((sending == 0)) || fail "$sending NamespaceOffloadings of the operator would stay, and Liqo would go on sending pods: write make deploy again, delete the
-Orchestrations, and wait, as under Remove the component in docs/broker.md"
+Orchestrations, and wait, see docs/how-to/run-a-broker.md"
   objects=$(remaining)
   if [[ $objects == *[1-9]* && ${WITH_POLICIES:-} != 1 ]]; then
     fail "$objects would be deleted with the CRDs: write WITH_POLICIES=1 if you mean it"

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/golden"
 )
 
 // helpOf returns what --help prints.
@@ -27,6 +28,13 @@ func helpOf(t *testing.T, arg string) string {
 		t.Fatalf("got %v", err)
 	}
 	return help.String()
+}
+
+func TestThePageOfFlagsIsCurrent(t *testing.T) {
+	golden.File(t, "../../docs/reference/flags.md", "# Flags of the operator\n\n"+
+		"What `proffer --help` prints. A [configuration file](plugins.md#the-configuration-file) may hold every flag but\n"+
+		"`--config`, and the [glossary](../explanation/glossary.md) defines the terms.\n\n"+
+		"```text\n"+helpOf(t, "--help")+"```\n")
 }
 
 func TestHelpListsEachFlagOnceInItsGroup(t *testing.T) {

@@ -122,10 +122,10 @@ func trimmed(text string) string {
 	return text
 }
 
-// questions returns the queries below "Questions" in docs/accounting.md.
+// questions returns the queries below "Questions" in docs/how-to/know-what-a-consumer-costs.md.
 func questions(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/accounting.md")
+	text, err := os.ReadFile("../../docs/how-to/know-what-a-consumer-costs.md")
 	test.Must(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## Questions\n")
 	section, _, _ = strings.Cut(section, "\n## ")
@@ -157,7 +157,7 @@ rome | gold | memory | 5760 | 0`,
 milan | Stopped | 2026-11-14 06:00:00 | 2026-11-14 07:00:00`,
 }
 
-// checkQuestions compares what the queries of docs/accounting.md yield, as they stand there except that
+// checkQuestions compares what the queries of docs/how-to/know-what-a-consumer-costs.md yield, as they stand there except that
 // today is 15 November, with the answers for october.
 func (b *books) checkQuestions() {
 	b.t.Helper()

@@ -160,7 +160,7 @@ func TestEachPasswordIsUsedAndHidden(t *testing.T) {
 	})
 }
 
-// inAddress escapes a password as docs/accounting.md says for PostgreSQL.
+// inAddress escapes a password as docs/how-to/record-in-a-database.md says for PostgreSQL.
 var inAddress = strings.NewReplacer("@", "%40", "/", "%2F", "%", "%25", " ", "%20")
 
 // withPassword returns a data source name with another password.

@@ -85,7 +85,7 @@ func TestTablesThatAreUpToDateNeedNoLock(t *testing.T) {
 
 // The statements in the docs are all that an account of PostgreSQL needs which may not change tables.
 func TestTheGrantsInTheDocsAreEnough(t *testing.T) {
-	text, err := os.ReadFile("../../docs/accounting.md")
+	text, err := os.ReadFile("../../docs/how-to/record-in-a-database.md")
 	test.Must(t, err)
 	_, after, _ := strings.Cut(string(text), "-- PostgreSQL: the tables that are there, and those of later versions\n")
 	grants, _, found := strings.Cut(after, "```")

@@ -192,7 +192,7 @@ func (l *restoreLog) logger() logr.Logger {
 	}, funcr.Options{})
 }
 
-// Each bound is that of "Other writers" in docs/install.md. A longer fight is that of the Pacer's own tests. All
+// Each bound is that of "Other writers" in docs/explanation/availability.md. A longer fight is that of the Pacer's own tests. All
 // fights are at the same time, so that their number costs no time.
 func TestOtherWritersAreFoughtWithinTheDocumentedBounds(t *testing.T) {
 	installSliceCRDs(t)

@@ -78,8 +78,8 @@ func withoutPolicyRules(t *testing.T, f func()) {
 	f()
 }
 
-// As docs/resourcepolicy.md, "A name that was misspelt", says, an edit of the policy is all that it takes.
-func TestAMisspeltNameIsForgottenAsTheDocsSay(t *testing.T) {
+// An edit of the policy is all that it takes.
+func TestAMisspeltNameIsForgotten(t *testing.T) {
 	p := kubetest.Create(t, kubetest.Policy("p", kubetest.Fixed("cpu", "2", "example.com/gpuu", "1"), kubetest.ForIDs("rome")))
 	metrics := prometheus.NewPedanticRegistry()
 	withMetrics := func(p *parts) { p.metrics = metrics }

@@ -26,7 +26,7 @@ var documented = regexp.MustCompile("(?m)^\\| `([a-z]+): ([^`]+)` \\| (?:`([^`]+
 
 // Rounding (such as memory: 1.1Gi) and the largest amount of cpu are where they could differ.
 func TestTheAPIServerTheParserAndTheDocsAgreeOnAmounts(t *testing.T) {
-	text, err := os.ReadFile("../../docs/resourcepolicy.md")
+	text, err := os.ReadFile("../../docs/reference/amounts.md")
 	test.Must(t, err)
 	lines := documented.FindAllStringSubmatch(string(text), -1)
 	messages := map[string]bool{}

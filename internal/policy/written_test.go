@@ -38,11 +38,11 @@ func TestAWrittenAmountIsRefusedWithWhatToWrite(t *testing.T) {
 }
 
 func TestTheDocsShowTheRefusalsOfWrittenAmounts(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/resourcepolicy.md")
+	docs, err := os.ReadFile("../../docs/reference/amounts.md")
 	test.Must(t, err)
 	got := CheckWritten(map[string]any{"spec": map[string]any{"offer": map[string]any{"fixed": map[string]any{"cpu": 0.5, "memory": "8GB"}}}})
 	if !strings.Contains(string(docs), "```text\n"+got.Error()+"\n```\n") {
-		t.Errorf("docs/resourcepolicy.md does not show\n%v", got)
+		t.Errorf("docs/reference/amounts.md does not show\n%v", got)
 	}
 }
 

@@ -281,7 +281,7 @@ func TestTheManifestOfAnAdminKeepsItsEntriesAndLeavesOurs(t *testing.T) {
 		"server-side, without disabled":  {manifest + "}", []string{"apply", "--server-side", "-f", "-"}, "", "oslo", "oslo"},
 		"server-side, with disabled":     {manifest + ", disabled: [{provider: milan}]}", []string{"apply", "--server-side", "-f", "-"}, "milan", "milan oslo", "oslo"},
 		"server-side, with what we have": {manifest + ", disabled: [{provider: oslo}]}", []string{"apply", "--server-side", "-f", "-"}, "oslo", "oslo", ""},
-		// A client-side apply replaces lists as a whole: docs/broker.md says so.
+		// A client-side apply replaces lists as a whole: docs/how-to/run-a-broker.md says so.
 		"client-side, with disabled": {manifest + ", disabled: [{provider: milan}]}", []string{"apply", "-f", "-"}, "milan", "milan", ""},
 	} {
 		t.Run(name, func(t *testing.T) {

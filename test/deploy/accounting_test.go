@@ -180,24 +180,24 @@ func TestAnEditOfTheConfigurationChangesThePods(t *testing.T) {
 	}
 }
 
-// docsOverlay returns the lines of docs/install.md that generate the ConfigMap.
+// docsOverlay returns the lines of docs/how-to/record-in-a-database.md that generate the ConfigMap.
 func docsOverlay(t *testing.T) string {
 	t.Helper()
 	lines := regexp.MustCompile(`(?m)^configMapGenerator:\n(?:[- ].*\n)+`).FindString(installPage(t))
 	if lines == "" {
-		t.Fatal("docs/install.md generates no ConfigMap")
+		t.Fatal("docs/how-to/record-in-a-database.md generates no ConfigMap")
 	}
 	return lines
 }
 
 func installPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/install.md")
+	text, err := os.ReadFile("../../docs/how-to/record-in-a-database.md")
 	test.Must(t, err)
 	return string(text)
 }
 
-// jobInTheDocs returns the Job of docs/install.md that creates the tables.
+// jobInTheDocs returns the Job of docs/how-to/record-in-a-database.md that creates the tables.
 func jobInTheDocs(t *testing.T) *batchv1.Job {
 	t.Helper()
 	for _, block := range yamlBlock.FindAllStringSubmatch(installPage(t), -1) {
@@ -207,7 +207,7 @@ func jobInTheDocs(t *testing.T) *batchv1.Job {
 			return job
 		}
 	}
-	t.Fatal("docs/install.md has no Job")
+	t.Fatal("docs/how-to/record-in-a-database.md has no Job")
 	return nil
 }
 

@@ -306,7 +306,7 @@ func TestServedClassesFollowTheirListAfterTheyWereRemovedAndInstalledAgain(t *te
 		})
 	}
 	answers("gold", "silver")
-	// As docs/install.md says: the policy first, the list last.
+	// As docs/how-to/hold-consumers-to-their-part.md says: the policy first, the list last.
 	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-served-classes")
 	test.Eventually(t, func() error { return tryCreate(t, p.rome, aSlice("s", "silver")) })
 	deleteParams(t, "proffer-served-classes")

@@ -21,7 +21,7 @@ var (
 
 // TestTheArchitecturePageNamesWhatExists checks the paths and Go identifiers on the page.
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
-	const root, page = "../..", "../../docs/architecture.md"
+	const root, page = "../..", "../../docs/explanation/architecture.md"
 	text, err := os.ReadFile(page)
 	test.Must(t, err)
 	declared := declarations(t, root)
@@ -49,7 +49,7 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 // TestTheWalkOfASliceNamesWhatExists checks that each step names functions of the folder it begins with, or of a
 // package that it names.
 func TestTheWalkOfASliceNamesWhatExists(t *testing.T) {
-	const root, page = "../..", "../../docs/architecture.md"
+	const root, page = "../..", "../../docs/explanation/architecture.md"
 	text, err := os.ReadFile(page)
 	test.Must(t, err)
 	_, walk, _ := strings.Cut(string(text), "## How a slice gets its answer")

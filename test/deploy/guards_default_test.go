@@ -138,7 +138,7 @@ var boundRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| (\d+) \|$`)
 // TestTheBoundsInTheDocsAreThoseOfTheGuard checks that the table and the rules have the same
 // bounds.
 func TestTheBoundsInTheDocsAreThoseOfTheGuard(t *testing.T) {
-	text, err := os.ReadFile("../../docs/install.md")
+	text, err := os.ReadFile("../../docs/reference/guards.md")
 	test.Must(t, err)
 	_, section, _ := strings.Cut(string(text), "### `slice-guard`\n")
 	section, _, _ = strings.Cut(section, "\n### ")

@@ -21,10 +21,10 @@ func listInConfigMap(t *testing.T, policy, list string, entries map[string]strin
 	mustKubectl(t, "-n", namespace, "delete", "admissionparams", "--ignore-not-found", list)
 }
 
-// deleteWhatIsLeft runs what docs/install.md says after an upgrade from such a build.
+// deleteWhatIsLeft runs what docs/how-to/upgrade.md says after an upgrade from such a build.
 func deleteWhatIsLeft(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/install.md")
+	text, err := os.ReadFile("../../docs/how-to/upgrade.md")
 	test.Must(t, err)
 	_, section, found := strings.Cut(string(text), "**From a build that kept the lists")
 	section, _, ended := strings.Cut(section, "**While the operator is down**")
@@ -36,7 +36,7 @@ func deleteWhatIsLeft(t *testing.T) {
 		}
 	}
 	if !found || !ended || commands != 2 {
-		t.Fatalf("docs/install.md has %d commands to delete what an early build left, want 2", commands)
+		t.Fatalf("docs/how-to/upgrade.md has %d commands to delete what an early build left, want 2", commands)
 	}
 }
 

@@ -15,10 +15,10 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// TestTheTableOfMetricsIsComplete compares the table in docs/install.md with the metrics in the
+// TestTheTableOfMetricsIsComplete compares the table in docs/reference/metrics.md with the metrics in the
 // code.
 func TestTheTableOfMetricsIsComplete(t *testing.T) {
-	text, err := os.ReadFile("../../docs/install.md")
+	text, err := os.ReadFile("../../docs/reference/metrics.md")
 	test.Must(t, err)
 	_, section, _ := strings.Cut(string(text), "\n## What to watch\n")
 	section, _, _ = strings.Cut(section, "\n## ")

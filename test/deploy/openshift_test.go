@@ -186,11 +186,11 @@ var (
 )
 
 func TestRestrictedV2StartsTheJobOfTheDocsWithoutItsIDs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/install.md")
+	page, err := os.ReadFile("../../docs/how-to/record-in-a-database.md")
 	test.Must(t, err)
 	block := jobBlock.FindStringSubmatch(string(page))
 	if block == nil {
-		t.Fatal("docs/install.md has no migrate.yaml")
+		t.Fatal("docs/how-to/record-in-a-database.md has no migrate.yaml")
 	}
 	jobOf := func(text string) *corev1.PodSpec {
 		job := &batchv1.Job{}

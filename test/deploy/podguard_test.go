@@ -638,7 +638,7 @@ func TestThePodGuardDoesNotRestrictThisCluster(t *testing.T) {
 // The API server stops watching ConfigMaps for good when the last policy with such params is deleted.
 func TestThePodGuardFollowsItsListAfterItWasRemovedAndInstalledAgain(t *testing.T) {
 	o := newOffloading(t)
-	// As docs/install.md says: the policy first, the list last.
+	// As docs/how-to/keep-pods-in-their-place.md says: the policy first, the list last.
 	mustKubectl(t, "delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-slice-pod-guard")
 	test.Eventually(t, func() error { return o.send(t, o.placed, setPlace(nil)) })
 	deleteParams(t, "proffer-placements")

@@ -11,7 +11,7 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// The test follows the restore of etcd that docs/install.md describes. Since the backup, one slice
+// The test follows the restore of etcd that docs/how-to/restore.md describes. Since the backup, one slice
 // was granted more and another was created.
 func TestARestoredBackupGrantsNothingTwice(t *testing.T) {
 	p := newPeering(t)

@@ -32,15 +32,22 @@ var (
 // test/monitoring compares these with the alerts.
 const alerts = "Alerts"
 
-// troubleshootingSections returns the sections of docs/troubleshooting.md by their headings.
+// troublePages are the pages for who is on call.
+var troublePages = []string{
+	"find-why-a-consumer-gets-too-little", "find-why-a-node-is-not-ready", "find-out-what-hangs", "answer-an-alert",
+}
+
+// troubleshootingSections returns the sections of these pages by their headings.
 func troubleshootingSections(t *testing.T) map[string]string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/troubleshooting.md")
-	test.Must(t, err)
 	parts := map[string]string{}
-	for _, part := range heading.Split(string(text), -1)[1:] {
-		title, body, _ := strings.Cut(part, "\n")
-		parts[title] = body
+	for _, page := range troublePages {
+		text, err := os.ReadFile("../../docs/how-to/" + page + ".md")
+		test.Must(t, err)
+		for _, part := range heading.Split(string(text), -1)[1:] {
+			title, body, _ := strings.Cut(part, "\n")
+			parts[title] = body
+		}
 	}
 	return parts
 }

@@ -1,4 +1,4 @@
-// Package example builds examples/custom-operator as docs/plugins.md says, in a folder outside of the
+// Package example builds examples/custom-operator as docs/how-to/write-a-filter.md says, in a folder outside of the
 // repository, and examples/custom-monitor as its README says, and runs them.
 package example
 
@@ -80,7 +80,7 @@ var build = sync.OnceValues(func() (string, error) {
 	if err := os.Symlink(root, filepath.Join(folder, "proffer")); err != nil {
 		return "", err
 	}
-	typed, err := commands(filepath.Join(root, "docs", "plugins.md"))
+	typed, err := commands(filepath.Join(root, "docs", "how-to", "write-a-filter.md"))
 	if err != nil {
 		return "", err
 	}

@@ -3,6 +3,7 @@ package helm
 import (
 	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -235,8 +236,14 @@ func TestWithoutValuesTheChartInstallsAllOfConfigButTheNamespace(t *testing.T) {
 var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 
 func TestEachPatchInTheDocsHasAnEffect(t *testing.T) {
-	text, err := os.ReadFile(root + "/docs/install.md")
+	pages, err := filepath.Glob(root + "/docs/how-to/*.md")
 	test.Must(t, err)
+	var text strings.Builder
+	for _, page := range pages {
+		content, err := os.ReadFile(page)
+		test.Must(t, err)
+		text.Write(content)
+	}
 	parts := []string{"default"}
 	for component := range toggles {
 		if component != older {
@@ -245,7 +252,7 @@ func TestEachPatchInTheDocsHasAnEffect(t *testing.T) {
 	}
 	slices.Sort(parts[1:])
 	without, n := overlay(t, "", parts...), 0
-	for _, block := range yamlBlock.FindAllStringSubmatch(string(text), -1) {
+	for _, block := range yamlBlock.FindAllStringSubmatch(text.String(), -1) {
 		if !strings.HasPrefix(block[1], "patches:") {
 			continue
 		}

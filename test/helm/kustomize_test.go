@@ -19,7 +19,7 @@ import (
 // clusterID is the ID of the cluster in the configuration file of overlays.
 const clusterID = "milan"
 
-// generated generates the ConfigMap that the component accounting mounts, as docs/install.md shows.
+// generated generates the ConfigMap that the component accounting mounts, as docs/how-to/record-in-a-database.md shows.
 // The labels are those of make deploy.
 const generated = `configMapGenerator:
 - name: proffer-configuration

@@ -103,7 +103,7 @@ func TestARefusalOfHelmAfterMakeUndeployIsInTheDocsWithTheFlagsItNeeds(t *testin
 	}
 	const flags = "--take-ownership --force-conflicts"
 	mustHelm(t, append(install, strings.Fields(flags)...)...)
-	for _, page := range []string{chart + "/README.md", root + "/docs/install.md"} {
+	for _, page := range []string{chart + "/README.md", root + "/docs/how-to/install.md"} {
 		text, err := os.ReadFile(page)
 		test.Must(t, err)
 		if !strings.Contains(string(text), "refuses with `"+refusal+"`") || !strings.Contains(string(text), "`"+flags+"`") {
@@ -242,13 +242,19 @@ func commands(text string) (lines []string) {
 	return lines
 }
 
-// TestTheCommandsOfTheReadmeWork runs them in their order. The commands of docs/install.md on the chart
-// are among them.
+// TestTheCommandsOfTheReadmeWork runs them in their order. The commands of docs/how-to on the chart are
+// among them.
 func TestTheCommandsOfTheReadmeWork(t *testing.T) {
 	readme, err := os.ReadFile(chart + "/README.md")
 	test.Must(t, err)
-	install, err := os.ReadFile(root + "/docs/install.md")
+	pages, err := filepath.Glob(root + "/docs/how-to/*.md")
 	test.Must(t, err)
+	var others []string
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		test.Must(t, err)
+		others = append(others, commands(string(text))...)
+	}
 	// The paths in newCluster are relative to this package, those of the commands to the repository.
 	c, deployed := newCluster(t), newCluster(t)
 	t.Chdir(root)
@@ -278,9 +284,9 @@ func TestTheCommandsOfTheReadmeWork(t *testing.T) {
 	if ran < 7 {
 		t.Errorf("%d commands ran, want 7 at least", ran)
 	}
-	for _, line := range commands(string(install)) {
+	for _, line := range others {
 		if strings.Contains(line, "charts/proffer") && !slices.Contains(lines, line) {
-			t.Errorf("docs/install.md has a command that the README of the chart lacks: %s", line)
+			t.Errorf("docs/how-to has a command that the README of the chart lacks: %s", line)
 		}
 	}
 }

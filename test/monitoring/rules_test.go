@@ -22,8 +22,8 @@ import (
 const (
 	config      = "../../config"
 	cases       = "testdata/alerts"
-	troubles    = "../../docs/troubleshooting.md"
-	runbookPage = "docs/troubleshooting.md#"
+	troubles    = "../../docs/how-to/answer-an-alert.md"
+	runbookPage = "docs/how-to/answer-an-alert.md#"
 )
 
 // programs returns the directory of prometheus and promtool, which are built once.

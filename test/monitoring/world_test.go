@@ -124,7 +124,7 @@ type endpoint struct {
 }
 
 // startPrometheus runs a Prometheus that scrapes as in the component servicemonitor, with the account
-// that docs/install.md creates for it, and evaluates the alerts.
+// that docs/how-to/monitor.md creates for it, and evaluates the alerts.
 func (w *world) startPrometheus(t *testing.T, dir string) {
 	t.Helper()
 	w.kubectl(t, "create", "namespace", "monitoring")

@@ -15,10 +15,11 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// update has the commands' output written into the page.
-var update = flag.Bool("update", false, "write what the commands print into docs/kubectl-proffer.md")
+// update has the commands' output written into the pages.
+var update = flag.Bool("update", false, "write what the commands print into docs/reference/commands")
 
-const page = "../../docs/kubectl-proffer.md"
+// commandPages are typed in this order. The output of status, check and catalog is of made-up clusters.
+var commandPages = []string{"offers", "explain", "simulate", "pause", "snapshot", "top", "migrate", "version"}
 
 var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
@@ -32,12 +33,22 @@ var varying = []struct {
 	{regexp.MustCompile(`(?m)^(Plugin|Operator): +\S+$`), "$1: VERSION"},
 }
 
-// testDocumentation runs each command of the page, in order, and compares what it prints. A block
-// that begins with "$ cat FILE" shows a file that the commands after it use.
+// testDocumentation runs each command of the pages, in order, and compares what it prints.
 func testDocumentation(t *testing.T, kubeconfig string) {
+	dir, n := t.TempDir(), 0
+	for _, name := range commandPages {
+		n += testPage(t, kubeconfig, dir, "../../docs/reference/commands/"+name+".md")
+	}
+	if n < 10 {
+		t.Errorf("%d commands on the pages", n)
+	}
+}
+
+// testPage runs the commands of a page in a folder, and returns their number. A block that begins with "$ cat FILE"
+// shows a file that the commands after it use.
+func testPage(t *testing.T, kubeconfig, dir, page string) (n int) {
 	text, err := os.ReadFile(page)
 	test.Must(t, err)
-	dir, n := t.TempDir(), 0
 	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
 		var printed strings.Builder
 		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
@@ -60,19 +71,17 @@ func testDocumentation(t *testing.T, kubeconfig string) {
 		}
 		text = bytes.Replace(text, []byte(block[1]), []byte(printed.String()), 1)
 	}
-	if n < 8 {
-		t.Errorf("%d commands on the page", n)
-	}
 	if *update {
 		test.Must(t, os.WriteFile(page, text, 0o600))
 	}
+	return n
 }
 
-// testAPIPage runs the commands of docs/api.md. There is no kubelet that forwards a port, so curl asks the
+// testAPIPage runs the commands of docs/reference/http-api.md. There is no kubelet that forwards a port, so curl asks the
 // operator itself.
 func testAPIPage(t *testing.T, kubeconfig, address string) {
 	node(t, "node-7")
-	text, err := os.ReadFile("../../docs/api.md")
+	text, err := os.ReadFile("../../docs/reference/http-api.md")
 	test.Must(t, err)
 	var setting string
 	var answers []string

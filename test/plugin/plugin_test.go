@@ -346,12 +346,12 @@ func TestAnOperatorThatDoesNotAnswerIsExplained(t *testing.T) {
 		startPod(t)
 		startPowerless(t)
 		expect(t, "the operator is not ready: ")
-		page, err := os.ReadFile("../../docs/troubleshooting.md")
+		page, err := os.ReadFile("../../docs/how-to/find-out-what-hangs.md")
 		test.Must(t, err)
 		const raw = "kubectl get --raw /api/v1/namespaces/proffer-system/services/https:proffer-metrics:https/proxy/offers\n"
 		r := shell(t.Context(), reader, strings.TrimSpace(raw))
 		if block := "```console\n$ " + raw + r.stderr + "```\n"; !strings.Contains(string(page), block) {
-			t.Errorf("docs/troubleshooting.md lacks\n%s", block)
+			t.Errorf("docs/how-to/find-out-what-hangs.md lacks\n%s", block)
 		}
 	})
 }

@@ -65,7 +65,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 }
 
 // withComponent installs a component on the provider until the end of the test. It removes the
-// component as docs/install.md says: the admission policy before the list that it reads.
+// component as docs/how-to/hold-consumers-to-their-part.md says: the admission policy before the list that it reads.
 func withComponent(t *testing.T, component string) {
 	t.Helper()
 	t.Cleanup(func() {

@@ -19,7 +19,7 @@ import (
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// TestThePageShowsWhatHappens applies the policy and the slice of docs/slices.md and follows the
+// TestThePageShowsWhatHappens applies the policy and the slice of the docs and follows the
 // steps of its table.
 func TestThePageShowsWhatHappens(t *testing.T) {
 	page := readPage(t)
@@ -96,7 +96,8 @@ func TestThePageShowsWhatHappens(t *testing.T) {
 	}
 }
 
-// A page is the parsed docs/slices.md.
+// A page is the policy of docs/how-to/serve-classes.md, the slice of docs/how-to/ask-for-a-class.md, and the table of
+// docs/explanation/grants.md.
 type page struct {
 	text string
 	rows []row
@@ -107,9 +108,12 @@ type row struct{ step, seen string }
 
 func readPage(t *testing.T) page {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/slices.md")
-	lab.Must(t, err)
-	p := page{text: string(text)}
+	var p page
+	for _, name := range []string{"how-to/serve-classes", "how-to/ask-for-a-class", "explanation/grants"} {
+		text, err := os.ReadFile("../../docs/" + name + ".md")
+		lab.Must(t, err)
+		p.text += string(text)
+	}
 	_, table, _ := strings.Cut(p.text, "| step | the slice says | node | Quota |\n|---|---|---|---|\n")
 	for line := range strings.Lines(table) {
 		step, seen, ok := strings.Cut(strings.Trim(line, "| \n"), " | ")

@@ -59,7 +59,7 @@ func TestConsumersSeeWhatTheyCouldHave(t *testing.T) {
 }
 
 // withCatalog installs the component catalog, with an operator that publishes Offers, until the end
-// of the test. Then it removes the component as docs/catalog.md says, and waits until Kubernetes has
+// of the test. Then it removes the component as docs/how-to/publish-a-catalog.md says, and waits until Kubernetes has
 // deleted what belongs to it.
 func withCatalog(t *testing.T) {
 	t.Helper()

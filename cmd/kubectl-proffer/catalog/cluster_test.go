@@ -126,11 +126,20 @@ func TestTheRightsOfThePageAreThoseThatTheCommandNeeds(t *testing.T) {
 	expect("--class gold --cpu 3500m --memory 18Gi --pods 106", 0)
 }
 
-// objectsOfPage returns the objects of the page's manifest.
-func objectsOfPage(t *testing.T) []*unstructured.Unstructured {
+// objectsOfPage returns what the commands of the page create.
+func objectsOfPage(t *testing.T) (all []*unstructured.Unstructured) {
 	t.Helper()
-	block := regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$").FindStringSubmatch(readPage(t))
-	return objects(t, block[1])
+	c := kubetest.Cluster(t)
+	for _, command := range regexp.MustCompile(`(?m)^\$ kubectl (.* ?create .*)$`).FindAllStringSubmatch(readPage(t), -1) {
+		args := append(strings.Fields(command[1]), "--dry-run=client", "--output=yaml")
+		text, err := test.Kubectl(t.Context(), filepath.Join(c.Assets, "kubectl"), c.KubeconfigFile(t), "", args...)
+		test.Must(t, err)
+		all = append(all, objects(t, text)...)
+	}
+	if len(all) != 4 {
+		t.Fatalf("%d objects, want two roles and their bindings", len(all))
+	}
+	return all
 }
 
 // objects parses a manifest.

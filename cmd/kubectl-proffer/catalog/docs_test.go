@@ -10,7 +10,7 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-const page = "../../../docs/kubectl-proffer-catalog.md"
+const page = "../../../docs/reference/commands/catalog.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()

@@ -95,7 +95,7 @@ func parseIdentity(u *unstructured.Unstructured) (identity, bool) {
 }
 
 // askForRights ends an error about missing rights.
-const askForRights = "docs/kubectl-proffer-catalog.md has the Roles to ask for"
+const askForRights = "docs/reference/commands/catalog.md has the Roles to ask for"
 
 // connect returns the connection of an identity, and the tenant namespace at its provider.
 func (c *consumer) connect(ctx context.Context, id identity) (at *providerConnection, namespace string, err error) {

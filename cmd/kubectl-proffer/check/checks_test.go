@@ -387,7 +387,7 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 	}
 	t.Run("a broker without the guard of providers", func(t *testing.T) {
 		want := is{Warning, []string{
-			"Not installed: proffer-virtual-node-guard, proffer-namespace-map-guard.", "Apply config/components/provider-guard: see docs/install.md.",
+			"Not installed: proffer-virtual-node-guard, proffer-namespace-map-guard.", "Apply config/components/provider-guard: see docs/how-to/hold-consumers-to-their-part.md.",
 		}}
 		if diff := want.diff(findGuards(broker, installed(names...), bound(deny, names...))); diff != "" {
 			t.Error(diff)
@@ -652,7 +652,7 @@ func TestPodsBeyondAGrantAreReported(t *testing.T) {
 	}{
 		"no pods":                      {[]v1alpha1.Grant{grant("rome", "mine", "4")}, nil, is{OK, []string{full}}},
 		"all of it":                    {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "1"), pod("rome", "mine", "3")}, is{OK, []string{full}}},
-		"a sidecar":                    {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "3", sidecar)}, is{Warning, []string{"mine of rome requests cpu 5 of 4.", "docs/slices.md"}}},
+		"a sidecar":                    {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "3", sidecar)}, is{Warning, []string{"mine of rome requests cpu 5 of 4.", "docs/explanation/trust.md"}}},
 		"a resource that has no grant": {[]v1alpha1.Grant{*modify(new(grant("rome", "mine", "4")), func(g *v1alpha1.Grant) { g.Spec.Resources = nil })}, []corev1.Pod{pod("rome", "mine", "500m")}, is{Warning, []string{"cpu 500m of 0"}}},
 		"more pods":                    {[]v1alpha1.Grant{grant("rome", "mine", "4", limited)}, []corev1.Pod{pod("rome", "mine", "1"), pod("rome", "mine", "1")}, is{Warning, []string{"mine of rome requests pods 2 of 1."}}},
 		"a small ended pod":            {[]v1alpha1.Grant{grant("rome", "mine", "4")}, []corev1.Pod{pod("rome", "mine", "300m", ended)}, is{OK, []string{full}}},

@@ -129,12 +129,12 @@ func TestAnInstallationIsChecked(t *testing.T) {
 		`-p=[{"op":"replace","path":"/spec/template/spec/containers/0/args","value":["--resource-plugin-address=liqo-fixed-resources-plugin.liqo:6001","--offer-update-threshold-percentage=5"]}]`)
 	hasFinding(t, file, Finding{
 		checkLiqoAddress, Warning, "Liqo reads from liqo-fixed-resources-plugin.liqo:6001, not from Proffer.",
-		"Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to proffer.proffer-system.svc:6001: see Point Liqo at it in docs/install.md.",
+		"Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to proffer.proffer-system.svc:6001: see docs/how-to/connect-liqo-v0.md.",
 	})
 	kubectl(t, file, "apply", "-f", "testdata/exceeded.yaml")
 	hasFinding(t, file, Finding{
 		checkGrants, Warning, "Pods request more than their ResourceSlice was granted: mine of rome requests cpu 100 of 4.",
-		"See Pods that Liqo's Quota does not see in docs/slices.md. A grant that was lowered is another cause.",
+		"See docs/explanation/trust.md. A grant that was lowered is another cause.",
 	})
 	kubectl(t, file, "delete", "--force", "-f", "testdata/exceeded.yaml")
 	kubectl(t, file, "delete", "clusterrolebinding", "proffer-manager")

@@ -17,7 +17,7 @@ import (
 
 const (
 	checkCRDs   Check  = "crds"
-	installHelp string = "Apply the manifests of this version: see docs/install.md."
+	installHelp string = "Apply the manifests of this version: see docs/how-to/install.md."
 )
 
 // ownCRDs returns the CRDs that this version of the tool was built with, including the CRDs of
@@ -84,7 +84,7 @@ func compareCRD(want, got *apiextensionsv1.CustomResourceDefinition) []Finding {
 		return nil
 	}
 	return []Finding{checkCRDs.warning("The schema of %s is of another version: it differs in %s.", got.Name, at).
-		do("Use this tool and the manifests of one version: see docs/install.md.")}
+		do("Use this tool and the manifests of one version: see docs/how-to/upgrade.md.")}
 }
 
 func versionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.CustomResourceDefinitionVersion {

@@ -10,7 +10,7 @@ import (
 
 // The page shows the table of TestAnInstallationIsChecked, and has a row for each check.
 func TestTheDocsShowTheTableAndListEachCheck(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/kubectl-proffer-check.md")
+	text, err := os.ReadFile("../../../docs/reference/commands/check.md")
 	test.Must(t, err)
 	table, err := os.ReadFile("testdata/bad-80.txt")
 	test.Must(t, err)

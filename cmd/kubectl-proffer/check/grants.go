@@ -63,7 +63,7 @@ func findGrants(
 	if len(exceeded) > 0 {
 		findings[0] = checkGrants.warning(
 			"Pods request more than their ResourceSlice was granted: %s.", kube.First(exceeded)).
-			do("See Pods that Liqo's Quota does not see in docs/slices.md. A grant that was lowered is another cause.")
+			do("See docs/explanation/trust.md. A grant that was lowered is another cause.")
 	}
 	if len(held) > 0 {
 		findings = append(findings, checkGrants.warning(

@@ -68,7 +68,7 @@ func findGuards(
 	case policies.missing() || bindings.missing():
 		return checkGuards.warning("This API server has no ValidatingAdmissionPolicies: " +
 			"kubectl apply does not check amounts, and nothing guards slices of Liqo v1.").
-			do("Upgrade to Kubernetes 1.30 or newer. docs/slices.md says what is guaranteed without guards.")
+			do("Upgrade to Kubernetes 1.30 or newer. docs/explanation/trust.md says what is guaranteed without guards.")
 	case policies.err != nil:
 		return policies.skip(checkGuards, "list validatingadmissionpolicies"+group)
 	case bindings.err != nil:
@@ -94,7 +94,7 @@ func findGuards(
 	}
 	if len(problems) > 0 {
 		return checkGuards.warning("%s", strings.Join(problems, " ")).
-			do("Apply " + strings.Join(slices.Compact(dirs), " and ") + ": see docs/install.md.")
+			do("Apply " + strings.Join(slices.Compact(dirs), " and ") + ": see docs/how-to/hold-consumers-to-their-part.md.")
 	}
 	return checkGuards.ok("All admission policies (%d) are installed and bound.", len(own))
 }

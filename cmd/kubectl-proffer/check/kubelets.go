@@ -37,7 +37,7 @@ func findKubelets(f flags, all known[[]appsv1.Deployment]) []Finding {
 	return []Finding{checkKubelets.warning("Pods of consumers stay Pending: "+
 		"the variables of an API server are added a second time by %s.", kube.First(adding)).
 		do("Set virtualKubelet.extra.args of Liqo to " + apiServerFlag + "=false, " +
-			"and create the ResourceSlices of these again: see docs/broker.md.")}
+			"and create the ResourceSlices of these again: see docs/how-to/run-a-broker.md.")}
 }
 
 // addsVariables reports whether the last of the flags says so, like pflag.

@@ -68,7 +68,7 @@ func findLiqo(apis known[liqoAPIs]) Finding {
 			return slices.Contains(apis.value, one)
 		})
 		return checkLiqo.warning("Liqo serves %s, but not %s.", strings.Join(served, ", "), strings.Join(absent, ", ")).
-			do("Install one of the versions of Liqo in docs/install.md.")
+			do("Install one of the versions of Liqo in docs/reference/versions.md.")
 	}
 	return checkLiqo.warning("Liqo is not installed: no consumer can read the offers.").
 		do("Install Liqo on this cluster, the provider.")
@@ -184,7 +184,7 @@ func findReader(m liqoManager, service *corev1.Service, at []address, tls bool) 
 		}
 	}
 	set := fmt.Sprintf("Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to %s: "+
-		"see Point Liqo at it in docs/install.md.", right)
+		"see docs/how-to/connect-liqo-v0.md.", right)
 	configured, given := m.argument("resource-plugin-address")
 	used := addressAt(configured, m.namespace, service, at)
 	switch {

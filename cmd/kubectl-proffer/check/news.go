@@ -47,7 +47,7 @@ func findNews(namespace string, f flags, pods known[[]string], probes []probe) F
 	}
 	if len(failing) > 0 {
 		return checkNews.wrong("Not ready: %s.", strings.Join(failing, "; ")).
-			do("See The numbers look old in docs/troubleshooting.md.")
+			do("See docs/how-to/find-out-what-hangs.md.")
 	}
 	return checkNews.ok("Each of %d replicas is ready, and has heard from all its watches within %v.",
 		len(probes), watchage.StaleAfter)

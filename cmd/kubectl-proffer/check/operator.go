@@ -140,7 +140,7 @@ func findAvailable(namespace string, d *appsv1.Deployment, leaderElect bool) Fin
 	switch c := containerOf(&d.Spec.Template.Spec); {
 	case c != nil && c.Image == unsetImage:
 		return checkReplicas.wrong("The Deployment names no image.").
-			do("Set the image: see Install in docs/install.md.")
+			do("Set the image: see docs/how-to/install.md.")
 	case wanted == 0:
 		return checkReplicas.wrong("The Deployment is scaled to 0 replicas.").
 			do(fmt.Sprintf("kubectl -n %s scale deployment/%s --replicas=2", namespace, deploymentName))

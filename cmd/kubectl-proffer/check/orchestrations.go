@@ -34,11 +34,11 @@ func findOrchestrations(
 	if !f.orchestrate && len(all.value) > 0 {
 		findings = append(findings, checkOrchestrations.warning(
 			"The operator runs without --orchestrate, so the Orchestrations (%d) have no effect.", len(all.value)).
-			do("Add the component orchestrator, or delete them: see docs/broker.md."))
+			do("Add the component orchestrator, or delete them: see docs/how-to/run-a-broker.md."))
 	}
 	for i := range all.value {
 		o := &all.value[i]
-		finding := findReady(checkOrchestrations, &o.ObjectMeta, o.Status.Conditions, "See Status in docs/broker.md.")
+		finding := findReady(checkOrchestrations, &o.ObjectMeta, o.Status.Conditions, "See docs/reference/conditions.md.")
 		if f.orchestrate && finding.Status != OK {
 			findings = append(findings, finding)
 		}
@@ -46,14 +46,14 @@ func findOrchestrations(
 	if stray := strays(all.value, offloadings.value); len(stray) > 0 {
 		findings = append(findings, checkOrchestrations.warning(
 			"NamespaceOffloadings of Orchestrations that do not exist send pods on, in %s.", kube.First(stray)).
-			do("The operator deletes them after drainMinutes. If none runs, see Remove the component in docs/broker.md."))
+			do("The operator deletes them after drainMinutes. If none runs, see docs/how-to/run-a-broker.md."))
 	}
 	switch {
 	case len(findings) > 0:
 		return findings
 	case len(all.value) == 0:
 		return []Finding{checkOrchestrations.warning("There is no Orchestration, so no pods are sent on.").
-			do("Write one: see docs/broker.md.")}
+			do("Write one: see docs/how-to/run-a-broker.md.")}
 	default:
 		return []Finding{checkOrchestrations.ok("All Orchestrations (%d) are Ready.", len(all.value))}
 	}

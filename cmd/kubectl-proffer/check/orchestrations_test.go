@@ -47,7 +47,7 @@ func TestEachOrchestrationThatIsNotReadyIsReported(t *testing.T) {
 		"no right on Liqo's": {broker, there(orchestrations{good}), failing[offloadings](errForbidden), []is{{Skipped, []string{"list namespaceoffloadings.offloading.liqo.io"}}}},
 		"no Liqo":            {broker, there(orchestrations{good}), failing[offloadings](errNotFound), []is{{OK, nil}}},
 		"each that is not good": {broker, there(orchestrations{good, nobody, edited, unread}), own, []is{
-			{Warning, []string{"nobody is not Ready, NoProvider: of the operator", "Status in docs/broker.md"}},
+			{Warning, []string{"nobody is not Ready, NoProvider: of the operator", "docs/reference/conditions.md"}},
 			{Warning, []string{"edited was not evaluated since it was edited"}},
 			{Warning, []string{"unread was not evaluated since it was edited"}},
 		}},

@@ -28,7 +28,7 @@ func findPolicies(policies known[[]v1alpha1.ResourcePolicy]) []Finding {
 		return []Finding{policies.skip(checkPolicies, "list resourcepolicies.proffer.dev")}
 	case len(policies.value) == 0:
 		return []Finding{checkPolicies.warning("There is no ResourcePolicy, so nothing is offered.").
-			do("Write one: see docs/resourcepolicy.md.")}
+			do("Write one: see docs/how-to/install.md.")}
 	}
 	var findings []Finding
 	for i := range policies.value {
@@ -49,7 +49,7 @@ func findPolicy(p *v1alpha1.ResourcePolicy) Finding {
 			do("kubectl edit resourcepolicy " + p.Name)
 	}
 	return findReady(checkPolicies, &p.ObjectMeta, p.Status.Conditions,
-		"See Ready and its reasons in docs/resourcepolicy.md.")
+		"See docs/reference/conditions.md.")
 }
 
 // findReady reports whether an object is Ready as it is now, and which docs explain the reason if it is not.
@@ -99,7 +99,7 @@ func findClasses(apis known[liqoAPIs], policies known[[]v1alpha1.ResourcePolicy]
 		return nil
 	}
 	return []Finding{checkClasses.warning("No policy in force has a class, so no ResourceSlice is answered.").
-		do("Set spec.class of a policy, and request this class: see docs/slices.md.")}
+		do("Set spec.class of a policy, and request this class: see docs/how-to/serve-classes.md.")}
 }
 
 // findPlacement reports policies that enforce placement without the component that does it. The flags
@@ -119,5 +119,5 @@ func findPlacement(f flags, policies known[[]v1alpha1.ResourcePolicy]) []Finding
 	}
 	return []Finding{checkPolicies.warning(
 		"slices.enforcePlacement has no effect without the component slice-pod-guard: %s.", kube.First(names)).
-		do("Add the component: see Pods in their place in docs/slices.md.")}
+		do("Add the component: see docs/how-to/keep-pods-in-their-place.md.")}
 }

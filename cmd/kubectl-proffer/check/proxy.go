@@ -17,11 +17,11 @@ func findProxy(version string, err error) Finding {
 	case errors.Is(err, operatorclient.ErrNoAnswer):
 		return checkProxy.wrong(
 			"The control plane does not reach the operator's pod on TCP port 8443, so kubectl proffer gets no answer.").
-			do("Allow this port from the control plane to the nodes: see The way from the control plane in docs/install.md.")
+			do("Allow this port from the control plane to the nodes: see docs/how-to/run-with-a-private-control-plane.md.")
 	case errors.Is(err, operatorclient.ErrTryAgain), errors.Is(err, operatorclient.ErrNoRight):
 		return checkProxy.skipped("The operator was not asked for its version: %v.", err)
 	default:
 		return checkProxy.warning("The operator does not answer the plugin: %v.", err).
-			do("See The plugin gets no answer in docs/troubleshooting.md.")
+			do("See docs/how-to/find-out-what-hangs.md.")
 	}
 }

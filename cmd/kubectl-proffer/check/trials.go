@@ -119,7 +119,7 @@ func (t trial) problem(v verdict) Finding {
 // installAgain tells how to install the guard again.
 func (g guard) installAgain() string {
 	return fmt.Sprintf("kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy %s, "+
-		"and apply config/%s again: see docs/install.md.", g.name, g.dir)
+		"and apply config/%s again: see docs/how-to/hold-consumers-to-their-part.md.", g.name, g.dir)
 }
 
 // findTrials reports the guards that do not answer as they should, and the ones that were not tried.

@@ -269,13 +269,13 @@ func TestTheGuardsAreTriedByDryRuns(t *testing.T) {
 	for _, g := range all {
 		fail = append(fail, Finding{
 			checkGuards, Wrong, g.name + " does not hold: " + harms[g.name].harm + ".",
-			"kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy " + g.name + ", and apply config/" + g.dir + " again: see docs/install.md.",
+			"kubectl delete validatingadmissionpolicybinding,validatingadmissionpolicy " + g.name + ", and apply config/" + g.dir + " again: see docs/how-to/hold-consumers-to-their-part.md.",
 		})
 	}
 	unbound := Finding{
 		checkGuards, Warning, "Without a binding that denies: " + strings.Join(names, ", ") + ".",
 		"Apply config/guards and config/admission and config/components/served-classes and config/components/slice-pod-guard and " +
-			"config/components/provider-guard: see docs/install.md.",
+			"config/components/provider-guard: see docs/how-to/hold-consumers-to-their-part.md.",
 	}
 	api := kubetest.API(t)
 	patch := func(body string) func(client.Object) error {
@@ -373,7 +373,7 @@ func testEarlierLists(t *testing.T, file string, installed, hold Finding) {
 		return Finding{
 			checkGuards, Wrong, policy + " does not judge by its list as it is, tried with " + why + ".",
 			"Look at spec.paramRef of its binding. If it names the list of the operator, kubectl delete " +
-				"validatingadmissionpolicybinding,validatingadmissionpolicy " + policy + ", and apply config/components/" + dir + " again: see docs/install.md.",
+				"validatingadmissionpolicybinding,validatingadmissionpolicy " + policy + ", and apply config/components/" + dir + " again: see docs/how-to/hold-consumers-to-their-part.md.",
 		}
 	}
 	classes := earlier("proffer-served-classes", "class default, class silver", "served-classes")

@@ -104,12 +104,10 @@ func TestWhatAConsumerWritesIsNoCommand(t *testing.T) {
 
 // The page shows the table of TestTheTableIsAlignedAtAnyWidth, each kind and each exit status.
 func TestTheDocsShowTheTableAndListEachKind(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/kubectl-proffer.md")
+	text, err := os.ReadFile("../../../docs/reference/commands/status.md")
 	test.Must(t, err)
 	table, err := os.ReadFile("testdata/status-80.txt")
 	test.Must(t, err)
-	_, section, _ := strings.Cut(string(text), "\n## status\n")
-	section, _, _ = strings.Cut(section, "\n## ")
 	want := []string{
 		"```text\n" + string(table) + "```\n", fmt.Sprintf("at most %d of a kind and status, at most %d of them of one consumer", overview.MaxRows, overview.MaxOfOne),
 		"\n| 0 | nothing needs you |\n", "\n| 1 | ", "\n| 2 | ", fmt.Sprintf("\n| %d | an error |\n", exit.Failed),
@@ -118,8 +116,8 @@ func TestTheDocsShowTheTableAndListEachKind(t *testing.T) {
 		want = append(want, "\n| `"+kind+"` | ")
 	}
 	for _, w := range want {
-		if !strings.Contains(section, w) {
-			t.Errorf("the section lacks\n%s", w)
+		if !strings.Contains(string(text), w) {
+			t.Errorf("the page lacks\n%s", w)
 		}
 	}
 	for _, line := range []string{"0 if nothing needs you", "1 for warnings", "2 if something is wrong", "3 for an error"} {

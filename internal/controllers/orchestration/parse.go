@@ -118,7 +118,7 @@ func (p *parser) requirement(r v1alpha1.Requirement, path *field.Path) broker.Re
 	}
 	if !ok {
 		p.errs = append(p.errs, field.Invalid(path, text,
-			fmt.Sprintf("write a bound that %s has, such as those in docs/broker.md", r.KPI)))
+			fmt.Sprintf("write a bound that %s has, such as those in docs/explanation/broker.md", r.KPI)))
 	}
 	return out
 }

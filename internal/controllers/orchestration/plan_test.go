@@ -129,7 +129,7 @@ func TestAProviderThatIsGoneIsRememberedForTheWindow(t *testing.T) {
 	}
 }
 
-// docs/broker.md advises to observe first: with a DryRun, or with the provider disabled.
+// docs/explanation/broker.md advises to observe first: with a DryRun, or with the provider disabled.
 func TestAProviderIsObservedBeforeItMayBeChosen(t *testing.T) {
 	o := named("o")
 	o.Spec.Mode = v1alpha1.ModeDryRun

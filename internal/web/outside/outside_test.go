@@ -210,7 +210,7 @@ func TestManyStrangersWithWrongTokensKeepOutCallersWithATokenOnly(t *testing.T) 
 		}
 	}
 	if request("192.0.2.1", "right") == 0 {
-		t.Error("a caller with a token is served: say so in docs/api.md")
+		t.Error("a caller with a token is served: say so in docs/reference/http-api.md")
 	}
 	if wait := request("192.0.2.2", ""); wait > 0 {
 		t.Errorf("a caller without a token waits for %v", wait)

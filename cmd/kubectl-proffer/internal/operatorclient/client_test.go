@@ -152,7 +152,7 @@ func TestRefusalsSayWhatToDo(t *testing.T) {
 }
 
 const noAnswer = "the operator does not answer: probably a firewall keeps the control plane from its pod on TCP port 8443: " +
-	"allow this port from the control plane to the nodes, as in docs/install.md, The way from the control plane; see the error of the control plane with: " +
+	"allow this port from the control plane to the nodes, as in docs/how-to/run-with-a-private-control-plane.md; see the error of the control plane with: " +
 	"kubectl get --raw /api/v1/namespaces/proffer-system/services/https:proffer-metrics:https/proxy/offers"
 
 // silent does not answer until its caller is gone.
@@ -167,12 +167,12 @@ func TestAnOperatorThatIsSilentIsExplainedInTime(t *testing.T) {
 	if flags.FirstByte != 10*time.Second {
 		t.Errorf("an answer has to begin within %v", flags.FirstByte)
 	}
-	docs, err := os.ReadFile("../../../../docs/troubleshooting.md")
+	docs, err := os.ReadFile("../../../../docs/how-to/find-out-what-hangs.md")
 	test.Must(t, err)
 	simulation := flags.FirstByte + 2*rest.SimulateTimeout
 	text := fmt.Sprintf("gives up after %.0f seconds (%.0f for `simulate`)", flags.FirstByte.Seconds(), simulation.Seconds())
 	if !strings.Contains(string(docs), text) {
-		t.Errorf("docs/troubleshooting.md lacks %q", text)
+		t.Errorf("docs/how-to/find-out-what-hangs.md lacks %q", text)
 	}
 	patient := client(t, s, operatorclient.Reader)
 	if _, err := patient.Offers(t.Context()); err != nil { // The token is there from now on.

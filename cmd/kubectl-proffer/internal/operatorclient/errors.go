@@ -124,7 +124,7 @@ func busy(message, after string) error {
 // noAnswer explains an answer that does not come.
 func (f *Flags) noAnswer() error {
 	return fmt.Errorf("%w: probably a firewall keeps the control plane from its pod on TCP port 8443: "+
-		"allow this port from the control plane to the nodes, as in docs/install.md, The way from the control plane; "+
+		"allow this port from the control plane to the nodes, as in docs/how-to/run-with-a-private-control-plane.md; "+
 		"see the error of the control plane with: kubectl get --raw %s/offers", ErrNoAnswer, f.proxyPath())
 }
 
