@@ -212,7 +212,7 @@ func TestNewDefaultsTakeNothingFromAnybody(t *testing.T) {
 
 // checkOrder checks that the order of slices and policies does not matter.
 func checkOrder(t *rapid.T, w *world, former offer.FormerPolicies, want []Answer) {
-	other := &world{ledger: w.ledger, policies: slices.Clone(w.policies), slices: slices.Clone(w.slices), former: former}
+	other := &world{ledger: w.ledger, policies: slices.Clone(w.policies), slices: slices.Clone(w.slices), former: former, recordedBy: maps.Clone(w.recordedBy)}
 	rng := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 0))
 	rng.Shuffle(len(other.policies), func(i, j int) {
 		other.policies[i], other.policies[j] = other.policies[j], other.policies[i]

@@ -24,10 +24,12 @@ type world struct {
 	former offer.FormerPolicies
 	// made counts all policies that ever existed.
 	made int
+	// recordedBy maps the keys of slices with Recorded to the granter that decided on them then.
+	recordedBy map[string]string
 }
 
 func newWorld(policies ...offer.Policy) *world {
-	return &world{ledger: capacity.NewLedger(), policies: policies}
+	return &world{ledger: capacity.NewLedger(), policies: policies, recordedBy: map[string]string{}}
 }
 
 // node adds a node, which a peer may give.
@@ -60,7 +62,24 @@ func (w *world) terms() *offer.AllocationInput {
 	in := offer.Input{Policies: w.policies, Consumers: w.consumers}
 	w.former.Update(&in, w.granters)
 	in.View = w.ledger.View(offer.Selections(in.Policies, in.Former), offer.ResourceNames(w.policies)...)
-	return offer.NewAllocationInput(in)
+	terms := offer.NewAllocationInput(in)
+	w.dropStrayRecords(terms)
+	return terms
+}
+
+// dropStrayRecords drops what is on record by a granter that no longer decides on the slice: package holding asks with
+// it as a pinned slice of its own.
+func (w *world) dropStrayRecords(terms *offer.AllocationInput) {
+	for i := range w.slices {
+		s := &w.slices[i]
+		of, by := terms.Terms(s.Class, s.Consumer), w.recordedBy[s.Key]
+		if len(s.Recorded) == 0 || of == nil || by != "" && by != of.Granter {
+			s.Recorded = nil
+			delete(w.recordedBy, s.Key)
+			continue
+		}
+		w.recordedBy[s.Key] = of.Granter
+	}
 }
 
 // granters returns the granters of what the slices have.

@@ -210,7 +210,7 @@ func TestWhatIsAlwaysTrueOfOffers(t *testing.T) {
 				in.Recorded = pastOf(prev)
 				restarted := Evaluate(in)
 				checkChanges(t, in, prev, restarted, func(o *Offer) bool { return o.Policy != "" })
-				checkPaused(t, in, &Result{Offers: Offers{Entries: prev.Entries.inForce()}}, restarted)
+				checkPaused(t, in, &Result{Offers: Offers{Entries: prev.Readable().inForce()}}, restarted)
 				in.Recorded = cut(t, prev)
 				checkSilence(t, prev, Evaluate(in))
 			}
@@ -392,18 +392,24 @@ func checkRecords(t *rapid.T, in Input, r *Result) {
 	}
 }
 
-// pastOf returns the records that an earlier process wrote of its result.
+// pastOf returns the records that an earlier process wrote of its result. Consumers that have departed, and offers whose
+// policy is awaited, may have the reclaim of an earlier edit of the same policy.
 func pastOf(r *Result) []PreviousOffers {
-	byPlace := map[[2]string]*PreviousOffers{}
+	type place struct {
+		policy, class string
+		reclaim       Reclaim
+	}
+	byPlace := map[place]*PreviousOffers{}
 	for id, entry := range r.Readable().All {
 		for _, o := range entry.Offers {
 			if o.Policy == "" {
 				continue
 			}
-			p := byPlace[[2]string{o.Policy, o.Class}]
+			at := place{o.Policy, o.Class, o.reclaim}
+			p := byPlace[at]
 			if p == nil {
 				p = &PreviousOffers{Policy: o.Policy, Class: o.Class, Reclaim: o.reclaim, Offers: map[string]capacity.Amounts{}, Complete: true}
-				byPlace[[2]string{o.Policy, o.Class}] = p
+				byPlace[at] = p
 			}
 			p.Offers[id] = capacity.Amounts{}
 			for _, a := range o.Amounts {
@@ -421,7 +427,8 @@ func pastOf(r *Result) []PreviousOffers {
 // cut returns the records of a result in which some consumers are not listed.
 func cut(t *rapid.T, r *Result) []PreviousOffers {
 	past := pastOf(r)
-	slices.SortFunc(past, func(a, b PreviousOffers) int { return strings.Compare(a.Policy+"/"+a.Class, b.Policy+"/"+b.Class) })
+	place := func(p *PreviousOffers) string { return fmt.Sprint(p.Policy, "/", p.Class, "/", p.Reclaim) }
+	slices.SortFunc(past, func(a, b PreviousOffers) int { return strings.Compare(place(&a), place(&b)) })
 	for i := range past {
 		p := &past[i]
 		p.Complete = false
