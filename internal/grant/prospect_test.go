@@ -27,19 +27,19 @@ func TestANewSliceOfWhatIsAvailableIsGrantedAndOfMoreIsNot(t *testing.T) {
 		terms := w.terms()
 		asker := Asker{anyID.Draw(t, "asker"), anyClass.Draw(t, "asked class")}
 		p := Prospects(terms, w.slices, []Asker{asker})[0]
-		checkProspect(t, w, asker, &p)
+		checkProspect(t, terms, w, asker, &p)
 		if together := Prospects(terms, w.slices, []Asker{{"paris", "gold"}, asker, {"oslo", "silver"}})[1]; !slices.Equal(p.Resources, together.Resources) {
 			t.Fatalf("next to others: %+v, alone: %+v", together, p)
 		}
 	})
 }
 
-// checkProspect asks for what is available, and for 1 more of each resource.
-func checkProspect(t *rapid.T, w *world, asker Asker, p *Prospect) {
+// checkProspect asks for what is available, and for 1 more of each resource, on the same terms.
+func checkProspect(t *rapid.T, terms *offer.AllocationInput, w *world, asker Asker, p *Prospect) {
 	next := Slice{Key: "new", Consumer: asker.Consumer, Class: asker.Class, Created: 1 << 60}
 	ask := func(amounts capacity.Amounts) Answer {
 		next.Request = amounts
-		answers := Allocate(w.terms(), append(slices.Clip(w.slices), next))
+		answers := Allocate(terms, append(slices.Clip(w.slices), next))
 		return answers[len(answers)-1]
 	}
 	if p.Policy == nil {
