@@ -33,6 +33,7 @@ SCALE ?= 1
 KILLS ?= 100
 CHECKS ?= 100
 DRAWS ?= 1000
+HISTORIES ?= 20000
 
 # All modules that hold Go code, and those that hold tests: test/deploy runs test/kubernetes. Of the
 # tests, the longest come first: test/image takes two minutes, but with an empty build cache it compiles
@@ -185,6 +186,13 @@ REQUESTS := TestNoCertificateIsForMoreThanItsConsumer
 soak-requests: ## Draw DRAWS=1000 hostile requests for certificates of each kind; also written to bin/soak-requests.txt
 	assets="$$($(CONTROLPLANE))"; mkdir -p bin; \
 	KUBEBUILDER_ASSETS="$$assets" PROFFER_REQUESTS=$(DRAWS) $(call one-test,$(REQUESTS),60m,./test/deploy,bin/soak-requests.txt)
+
+# The packages of the core whose tests draw random histories.
+PROPERTIES := $(addprefix ./internal/,broker capacity catalog grant offer rehearse/world source/nodes table trends)
+
+.PHONY: soak-properties
+soak-properties: ## Draw HISTORIES=20000 random histories for each property of the core; also written to bin/soak-properties.txt
+	mkdir -p bin; RAPID_CHECKS=$(HISTORIES) go test -count=1 -timeout 60m $(PROPERTIES) | tee bin/soak-properties.txt
 
 MINORS := TestEveryKubernetesAcceptsTheManifests
 OLD := TestTheOperatorWorksOnThisKubernetes
