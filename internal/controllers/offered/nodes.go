@@ -52,8 +52,8 @@ func granterOffersIn(s *table.Snapshot, before granterOffers) (all granterOffers
 
 // samePolicies reports whether two snapshots have the same policies and former ones.
 func samePolicies(a, b *table.Snapshot) bool {
-	same := func(a, b *table.Policy) bool { return a.UID == b.UID && a.Generation == b.Generation }
-	return slices.EqualFunc(a.Policies, b.Policies, func(a, b table.Policy) bool { return same(&a, &b) }) &&
+	same := func(a, b table.Policy) bool { return a.UID == b.UID && a.Generation == b.Generation }
+	return slices.EqualFunc(a.Policies, b.Policies, same) &&
 		slices.EqualFunc(a.Input.Former, b.Input.Former, func(a, b offer.Policy) bool { return a.Granter() == b.Granter() })
 }
 
