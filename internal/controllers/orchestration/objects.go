@@ -111,7 +111,7 @@ func stripNamespace(obj any) (any, error) {
 	}
 	for key, most := range bounds {
 		if value, has := u.GetAnnotations()[key]; has {
-			annotations[key] = value[:min(len(value), most)]
+			annotations[key] = strings.Clone(value[:min(len(value), most)]) // Not to keep the rest of it.
 		}
 	}
 	out.SetAnnotations(annotations)

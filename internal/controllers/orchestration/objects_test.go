@@ -1,8 +1,10 @@
 package orchestration
 
 import (
+	"strings"
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/google/go-cmp/cmp"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -16,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 )
 
@@ -193,5 +196,22 @@ func TestWhatRemainsIsAllocatableWithoutTheRequestsOfPods(t *testing.T) {
 	pods.requests["n"]["cpu"] = 5000
 	if got := providersWith(t, keep, pods)[0].Values[left]; got != 0 {
 		t.Errorf("%dm remain of a node that is overcommitted", got)
+	}
+}
+
+// A consumer chooses the annotation that Liqo copies, and thousands of namespaces may have one.
+func TestNothingOfALongAnnotationIsKeptButItsBeginning(t *testing.T) {
+	long := strings.Repeat("a", 256<<10)
+	u := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{
+		"name": "shop-rome", "annotations": map[string]any{liqo.OriginalNameAnnotation: long},
+	}}}
+	stripped, err := stripNamespace(u)
+	test.Must(t, err)
+	kept := stripped.(*unstructured.Unstructured).GetAnnotations()[liqo.OriginalNameAnnotation]
+	if kept != long[:maxOriginal] {
+		t.Errorf("kept %d bytes, want the first %d", len(kept), maxOriginal)
+	}
+	if unsafe.StringData(kept) == unsafe.StringData(long) {
+		t.Error("what is kept holds all of the annotation in memory")
 	}
 }
