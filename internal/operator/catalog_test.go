@@ -289,6 +289,32 @@ func TestAnOfferStaysWhileItsPolicyIsReplaced(t *testing.T) {
 	}
 }
 
+// What is as it should be is not written again by the next leader.
+func TestARestartWritesNothingThatStands(t *testing.T) {
+	withLiqo(t)
+	config, api := installCatalog(t), kubetest.API(t)
+	newTenant(t, "liqo-tenant-rome", "rome")
+	kubetest.Create(t, kubetest.Policy("gold", kubetest.Fixed("cpu", "4"), inClass("gold")))
+	versions := func() []string {
+		offer, binding := &v1alpha1.Offer{}, &rbacv1.RoleBinding{}
+		test.Must(t, api.Get(t.Context(), client.ObjectKey{Namespace: "liqo-tenant-rome", Name: "gold"}, offer))
+		key := client.ObjectKey{Namespace: "liqo-tenant-rome", Name: catalog.RoleBinding}
+		test.Must(t, rbac(t).Get(t.Context(), key, binding))
+		return []string{offer.ResourceVersion, binding.ResourceVersion}
+	}
+	o := launchOperator(t, config, publishing(t, catalog.DefaultQPS))
+	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4"})
+	awaitBindings(t, "liqo-tenant-rome")
+	o.stop()
+	before := versions()
+	launchOperator(t, config, publishing(t, catalog.DefaultQPS))
+	kubetest.Create(t, kubetest.Policy("silver", kubetest.Fixed("cpu", "2"), inClass("silver")))
+	awaitOffersIn(t, map[string]string{"liqo-tenant-rome/gold": "4", "liqo-tenant-rome/silver": "2"})
+	if diff := cmp.Diff(before, versions()); diff != "" {
+		t.Errorf("written again:\n%s", diff)
+	}
+}
+
 // requireReadOnly requires that a user of rome reads rome's Offers, and can do nothing else.
 func requireReadOnly(t *testing.T, user, group string) {
 	t.Helper()
