@@ -43,8 +43,8 @@ type Kind struct {
 	Selector string
 	// Name, if not empty, is the name of the objects to read. RBAC can restrict a watch to a name.
 	Name string
-	// Strip keeps of an object what its handlers read; nil keeps all of it. client-go may call it again with its
-	// result, which it must return as it is.
+	// Strip keeps of an object what its handlers read; nil keeps all of it. It must be idempotent: client-go
+	// calls it for what a WatchList gathers, and again where that replaces the objects in the queue of the informer.
 	Strip toolscache.TransformFunc
 	// Source, if not nil, lists and watches the objects in place of the dynamic client.
 	Source toolscache.ListerWatcher

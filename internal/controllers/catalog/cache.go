@@ -72,8 +72,8 @@ const (
 )
 
 // pack is a transform that keeps an object's identity, its mark and the fields above: the status of
-// an Offer is large, and there are many. client-go calls it again with what it returned: see
-// kube.Kind. No stored object has the field, since the API server drops what a schema does not have.
+// an Offer is large, and there are many. It returns what it has packed as it is (kube.Kind says why). No
+// stored object has these fields, since the API server drops what a schema does not have.
 func pack(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || kube.Text(u, printField) != "" {
