@@ -1,6 +1,7 @@
 package metasync
 
 import (
+	"database/sql"
 	"fmt"
 	"maps"
 	"os"
@@ -19,17 +20,29 @@ const (
 	gib   = 1 << 30
 )
 
+// askedFor is an amount that a slice asks for, or that it does not ask if the amount is negative.
+func askedFor(amount int64) sql.NullInt64 {
+	return sql.NullInt64{Int64: max(0, amount), Valid: amount >= 0}
+}
+
+// priceOfBillionths is a price in billionths of a currency.
+func priceOfBillionths(billionths int64, currency, period string) price {
+	return price{
+		sql.NullString{String: fmt.Sprintf("%d.%09d", billionths/1e9, billionths%1e9), Valid: true}, currency, period,
+	}
+}
+
 // grantOfSlice is a grant of one resource to a slice s of a consumer, in full.
 func grantOfSlice(consumer string, amount int64, p price) granted {
 	return granted{
 		namespace: "liqo-tenant-" + consumer, slice: "s", consumer: consumer, class: "gold", policy: "gold", accepted: true,
-		asked: amount, granted: amount, reason: "InFull", price: p,
+		asked: askedFor(amount), granted: amount, reason: "InFull", price: p,
 	}
 }
 
 var (
-	hourly  = price{21_000_000, "EUR", "Hour"}     // 0.021
-	monthly = price{2_976_000_000, "EUR", "Month"} // 2.976: 0.004 an hour in October
+	hourly  = priceOfBillionths(21_000_000, "EUR", "Hour")     // 0.021
+	monthly = priceOfBillionths(2_976_000_000, "EUR", "Month") // 2.976: 0.004 an hour in October
 )
 
 // october records October and a part of November: rome has 4 cores and 8 GiB from the 2nd, and uses 1
@@ -215,8 +228,8 @@ func TestTheViewsAreExactForTheSmallestAndTheLargestAmounts(t *testing.T) {
 	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		p := nothing()
-		p.grants[grantKey{"small", "cpu"}] = grantOfSlice("rome", 1, price{1, "EUR", "Hour"})
-		p.grants[grantKey{"large", "cpu"}] = grantOfSlice("oslo", 1<<63-1, price{999_999_999_999_999_999, "EUR", "Hour"})
+		p.grants[grantKey{"small", "cpu"}] = grantOfSlice("rome", 1, priceOfBillionths(1, "EUR", "Hour"))
+		p.grants[grantKey{"large", "cpu"}] = grantOfSlice("oslo", 1<<63-1, priceOfBillionths(999_999_999_999_999_999, "EUR", "Hour"))
 		session := b.session()
 		b.must(session, of(p, nil))
 		b.clock.pass(time.Second)

@@ -113,7 +113,7 @@ func granting(milli int64) state {
 	p := nothing()
 	p.grants[grantKey{"u1", "cpu"}] = granted{
 		namespace: "liqo-tenant-rome", slice: "s", consumer: "rome", class: "gold", policy: "gold", accepted: true,
-		asked: 4000, granted: milli, reason: "InFull", price: price{21_000_000, "EUR", "Hour"},
+		asked: askedFor(4000), granted: milli, reason: "InFull", price: priceOfBillionths(21_000_000, "EUR", "Hour"),
 	}
 	return of(p, nil)
 }

@@ -180,20 +180,19 @@ type dayOf struct {
 // lineTable says where lines are: the keys of a table of intervals, its two amounts, and which rows make a line.
 type lineTable struct {
 	name, first, second, condition string
-	keys                           []string
-	// into returns where to put the keys.
-	into func(*dayOf) []any
+	keys                           columns[dayOf]
 }
 
 var poolLines = lineTable{
-	"proffer_pool_interval", "capacity", "committed", "i.capacity > 0", []string{"policy", "resource"},
-	func(d *dayOf) []any { return []any{&d.Policy, &d.Resource} },
+	"proffer_pool_interval", "capacity", "committed", "i.capacity > 0",
+	columns[dayOf]{"policy, resource", func(d *dayOf) []any { return []any{&d.Policy, &d.Resource} }},
 }
 
 var consumerLines = lineTable{
-	"proffer_usage_interval", "granted", "amount",
-	"i.resource IN ('cpu', 'memory') AND (i.granted > 0 OR i.amount > 0)", []string{"consumer", "class", "resource"},
-	func(d *dayOf) []any { return []any{&d.Consumer, &d.Class, &d.Resource} },
+	"proffer_usage_interval", "granted", "amount", "i.resource IN ('cpu', 'memory') AND (i.granted > 0 OR i.amount > 0)",
+	columns[dayOf]{
+		"consumer, class, resource", func(d *dayOf) []any { return []any{&d.Consumer, &d.Class, &d.Resource} },
+	},
 }
 
 // query returns the query for the days of the first maxLines lines. It takes the cluster and the first day, and both
@@ -202,7 +201,7 @@ func (t *lineTable) query(microseconds string) string {
 	during := fmt.Sprintf(microseconds, "GREATEST(i.valid_from, d.day)",
 		"LEAST(COALESCE(i.valid_to, c.seen_at), d.day + INTERVAL '1' DAY)")
 	var selected, joined []string
-	for _, key := range t.keys {
+	for key := range strings.SplitSeq(t.keys.names, ", ") {
 		selected, joined = append(selected, "i."+key), append(joined, "s."+key+" = i."+key)
 	}
 	text := `SELECT KEYS, d.day, SUM(i.FIRST * 1.0e0 * DURING), SUM(i.SECOND * 1.0e0 * DURING), SUM(1.0e0 * DURING)
@@ -228,28 +227,13 @@ GROUP BY KEYS, d.day`
 // days reads the days of all lines of a table.
 func (r *historyReader) days(ctx context.Context, m *trends.Month, t *lineTable) (all []dayOf, err error) {
 	args := []any{r.cluster, m.From(), r.cluster, m.From(), m.From()}
-	err = r.list(ctx, t.query(r.microseconds), args, func(rows *sql.Rows) error {
+	err = eachRow(ctx, r, t.query(r.microseconds), args, func(rows *sql.Rows) error {
 		var d dayOf
-		err := rows.Scan(append(t.into(&d), &d.day, &d.first, &d.second, &d.during)...)
+		err := rows.Scan(append(t.keys.of(&d), &d.day, &d.first, &d.second, &d.during)...)
 		all = append(all, d)
 		return err
 	})
 	return all, err
-}
-
-// list calls f with each row of a query.
-func (r *historyReader) list(ctx context.Context, query string, args []any, f func(*sql.Rows) error) error {
-	rows, err := r.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
 }
 
 // recorded returns for how many microseconds of each day there are books. There is a policy whenever something is
@@ -276,7 +260,7 @@ func (r *historyReader) recorded(ctx context.Context, m *trends.Month) (map[time
 	}
 	gaps := "SELECT g.valid_from, g.valid_to FROM proffer_gap AS g JOIN proffer_cluster AS c ON c.id = g.cluster_id " +
 		"WHERE c.name = ? AND g.valid_to > ?"
-	err = r.list(ctx, gaps, []any{r.cluster, began}, func(rows *sql.Rows) error {
+	err = eachRow(ctx, r, gaps, []any{r.cluster, began}, func(rows *sql.Rows) error {
 		var from, to time.Time
 		err := rows.Scan(&from, &to)
 		for on := range recorded {
@@ -342,7 +326,7 @@ func (r *historyReader) due(ctx context.Context, m *trends.Month) error {
 WHERE cluster = ? AND day >= ? AND amount_due IS NOT NULL
 GROUP BY consumer, class, currency ORDER BY currency, consumer, class LIMIT ` + strconv.Itoa(maxDue+1)
 	amounts := 0
-	return r.list(ctx, query, []any{r.cluster, m.Began()}, func(rows *sql.Rows) error {
+	return eachRow(ctx, r, query, []any{r.cluster, m.Began()}, func(rows *sql.Rows) error {
 		if amounts++; amounts > maxDue {
 			return fmt.Errorf("more than %d amounts are due", maxDue)
 		}

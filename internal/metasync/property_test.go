@@ -69,8 +69,8 @@ func (w *world) change(t *rapid.T) {
 			put(next.offers, offer, offered{"gold", amount * 1000}, gone)
 		case 3:
 			put(next.grants, grant, granted{
-				namespace: "ns", slice: "s", consumer: id, class: "gold", policy: "gold", accepted: true, asked: amount - 1,
-				granted: amount * 1000, reason: "InFull", price: price{amount * 12_345_678, "EUR", "Hour"},
+				namespace: "ns", slice: "s", consumer: id, class: "gold", policy: "gold", accepted: true, asked: askedFor(amount - 1),
+				granted: amount * 1000, reason: "InFull", price: priceOfBillionths(amount*12_345_678, "EUR", "Hour"),
 			}, gone)
 		case 4:
 			put(next.pools, pools, pool{"gold", 9, amount, 9 - amount}, gone)

@@ -1,6 +1,8 @@
 package metasync
 
 import (
+	"cmp"
+	"database/sql"
 	"encoding/json"
 	"strings"
 	"unicode"
@@ -32,10 +34,11 @@ type (
 	granted  struct {
 		namespace, slice, consumer, class, policy string
 		accepted                                  bool
-		// asked is -1 for a resource that the slice did not ask for.
-		asked, granted int64
-		reason         string
-		price          price
+		// asked is NULL for a resource that the slice did not ask for.
+		asked   sql.NullInt64
+		granted int64
+		reason  string
+		price   price
 	}
 	poolKey struct{ policy, resource string }
 	pool    struct {
@@ -44,10 +47,10 @@ type (
 	}
 )
 
-// price is the price of one unit of a resource for a period, in billionths of the currency. The zero
-// price is none.
+// price is the price of one unit of a resource for a period. The zero price is none.
 type price struct {
-	billionths       int64
+	// decimal has nine digits after the point, as its column does.
+	decimal          sql.NullString
 	currency, period string
 }
 
@@ -158,7 +161,8 @@ func (p *published) addSlice(d *table.DecidedSlice, last func(grantKey) price) {
 		if !p.takes(maxResource, resource) {
 			return
 		}
-		row.asked, row.granted, row.reason = asked, amount, reason
+		row.asked = sql.NullInt64{Int64: max(0, asked), Valid: asked >= 0}
+		row.granted, row.reason = amount, reason
 		if terms != nil {
 			row.price = priceOf(&terms.Catalog, resource)
 		} else {
@@ -225,18 +229,14 @@ func priceOf(c *offer.Catalog, resource string) price {
 	if !listed {
 		return price{}
 	}
-	return price{billionthsOf(decimal), c.Currency, c.Period}
+	return price{sql.NullString{String: nineDecimals(decimal), Valid: true}, c.Currency, c.Period}
 }
 
-// billionthsOf reads a decimal number with at most nine digits on each side of the point, as
-// v1alpha1.Price and the columns of prices have them.
-func billionthsOf(decimal string) int64 {
+// nineDecimals writes a decimal number with at most nine digits after the point, such as a v1alpha1.Price, as
+// columns of prices have it.
+func nineDecimals(decimal string) string {
 	whole, fraction, _ := strings.Cut(decimal, ".")
-	var n int64
-	for _, digit := range whole + (fraction + "000000000")[:9] {
-		n = n*10 + int64(digit-'0')
-	}
-	return n
+	return cmp.Or(strings.TrimLeft(whole, "0"), "0") + "." + (fraction + "000000000")[:9]
 }
 
 // fitsColumn reports whether a column of this many characters takes a text as it is. MySQL ignores spaces at

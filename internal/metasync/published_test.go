@@ -95,7 +95,7 @@ func TestWhatIsPublishedBecomesRows(t *testing.T) {
 	p.ledger.SetPod(capacity.Pod{Key: "p", Node: "n", Consumer: "rome", Requests: capacity.Amounts{"cpu": 1000}})
 	p.ask("rome", nil)
 	s := p.snapshot()
-	euro := price{21_000_000, "EUR", "Hour"}
+	euro := priceOfBillionths(21_000_000, "EUR", "Hour")
 	want := &published{
 		consumers: map[string]string{"rome": `{"a":"b","tier":"gold"}`},
 		policies:  map[string]policyVersion{"gold": {"uid-gold", 3}},
@@ -104,7 +104,7 @@ func TestWhatIsPublishedBecomesRows(t *testing.T) {
 		},
 		grants: map[grantKey]granted{
 			// What was asked for and nobody offers is not in the books.
-			{"uid-rome", "cpu"}: {"liqo-tenant-rome", "s", "rome", "gold", "gold", true, 4000, 4000, "InFull", euro},
+			{"uid-rome", "cpu"}: {"liqo-tenant-rome", "s", "rome", "gold", "gold", true, askedFor(4000), 4000, "InFull", euro},
 		},
 		pools: map[poolKey]pool{
 			{"gold", "cpu"}: {"gold", 10_000, 4000, 6000}, {"gold", "memory"}: {"gold", 64 << 30, 0, 64 << 30},
@@ -181,7 +181,7 @@ func TestAGrantKeepsItsPriceWhenItsPolicyIsGone(t *testing.T) {
 	p.consumers = []offer.Consumer{{ID: "rome"}}
 	p.ask("rome", capacity.Amounts{"cpu": 4000})
 	p.slices[0].Reclaim = offer.Retain
-	agreed := price{21_000_000, "EUR", "Hour"}
+	agreed := priceOfBillionths(21_000_000, "EUR", "Hour")
 	last := func(key grantKey) price {
 		if key != (grantKey{"uid-rome", "cpu"}) {
 			return price{}
@@ -190,7 +190,7 @@ func TestAGrantKeepsItsPriceWhenItsPolicyIsGone(t *testing.T) {
 	}
 	key := grantKey{"uid-rome", "cpu"}
 	p.policies[0].Parsed.Catalog.Prices["cpu"] = "0.03"
-	if got := publishedIn(p.snapshot(), last).grants[key].price; got != (price{30_000_000, "EUR", "Hour"}) {
+	if got := publishedIn(p.snapshot(), last).grants[key].price; got != priceOfBillionths(30_000_000, "EUR", "Hour") {
 		t.Errorf("with a new price it is %v", got)
 	}
 	p.policies[0].Parsed = nil
@@ -207,19 +207,14 @@ func TestAGrantKeepsItsPriceWhenItsPolicyIsGone(t *testing.T) {
 func TestPricesAreExact(t *testing.T) {
 	for decimal, want := range map[string]int64{
 		"0": 0, "1": 1e9, "0.021": 21_000_000, "0.000000001": 1, "999999999.999999999": 999_999_999_999_999_999, "12.5": 12_500_000_000,
+		"007.5": 7_500_000_000, "00": 0,
 	} {
-		if got := billionthsOf(decimal); got != want {
-			t.Errorf("%s is %d billionths, want %d", decimal, got, want)
+		c := &offer.Catalog{Prices: map[string]string{"cpu": decimal}, Currency: "EUR", Period: "Hour"}
+		if got, want := priceOf(c, "cpu"), priceOfBillionths(want, "EUR", "Hour"); got != want {
+			t.Errorf("%s is %v, want %v", decimal, got, want)
 		}
-		p := price{want, "EUR", "Hour"}
-		if got := billionthsOf(p.decimal().String); got != want {
-			t.Errorf("%s comes back as %d billionths, want %d", p.decimal().String, got, want)
+		if got := priceOf(c, "memory"); got != (price{}) || got.decimal.Valid {
+			t.Errorf("no price is %v, want NULL", got)
 		}
-	}
-	if got := (price{}).decimal(); got.Valid {
-		t.Errorf("no price is %v, want NULL", got)
-	}
-	if got := (price{0, "EUR", "Hour"}).decimal(); !got.Valid {
-		t.Error("a price of 0 is NULL")
 	}
 }

@@ -42,3 +42,18 @@ func numberPlaceholders(query string) string {
 		query = after
 	}
 }
+
+// eachRow calls f with each row of a query, up to the first error.
+func eachRow(ctx context.Context, tx db.DBTX, query string, args []any, f func(*sql.Rows) error) error {
+	rows, err := tx.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Close() }()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}

@@ -326,7 +326,7 @@ func (s *session) write(ctx context.Context, p *pass, now state) (map[string]int
 func (s *session) end(ctx context.Context, p *pass) error {
 	seen := p.seenAt
 	if !p.more {
-		seen = nullTime(p.at)
+		seen = sql.NullTime{Time: p.at, Valid: true}
 	}
 	if err := p.q.MarkWritten(ctx, db.MarkWrittenParams{WrittenAt: p.writtenAt, SeenAt: seen, ID: p.cluster}); err != nil {
 		return err

@@ -32,20 +32,14 @@ func readSettings(
 ) (serverSettings, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	rows, err := pool.QueryContext(ctx, settingsQueries[engine])
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = rows.Close() }()
 	s := serverSettings{}
-	for rows.Next() {
+	err := eachRow(ctx, pool, settingsQueries[engine], nil, func(rows *sql.Rows) error {
 		var name, value string
-		if err := rows.Scan(&name, &value); err != nil {
-			return nil, err
-		}
+		err := rows.Scan(&name, &value)
 		s[strings.ToLower(name)] = value // Percona XtraDB Cluster has a wsrep_OSU_method.
-	}
-	return s, errors.Join(rows.Err(), s.refused())
+		return err
+	})
+	return s, errors.Join(err, s.refused())
 }
 
 // refused returns why no books can be kept with these settings, and what to change.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"proffer.dev/proffer/internal/metasync/db"
@@ -50,9 +52,26 @@ type row[V comparable] struct {
 	from  time.Time
 }
 
+// columns are columns of a table that hold a T.
+type columns[T any] struct {
+	// names lists them as SQL does.
+	names string
+	// of returns the addresses of what they hold, in the same order.
+	of func(*T) []any
+}
+
+// column is the only column that holds a T.
+func column[T any](name string) columns[T] {
+	return columns[T]{name, func(v *T) []any { return []any{v} }}
+}
+
 // sheet is one table of intervals.
 type sheet[K, V comparable] struct {
-	name string
+	name   string
+	keys   columns[K]
+	values columns[V]
+	// spec returns what the column spec of a new row has, which is not read. It is nil for a table without it.
+	spec func(K) string
 	// open holds the rows that are open, and wanted the rows that should be.
 	open   map[K]row[V]
 	wanted map[K]V
@@ -60,11 +79,6 @@ type sheet[K, V comparable] struct {
 	sample time.Duration
 	// payer returns the consumer whose budget a new row is taken from. It is nil for no budget.
 	payer func(V) string
-
-	list  func(ctx context.Context, p *pass) (map[K]row[V], error)
-	begin func(ctx context.Context, p *pass, key K, value V) error
-	// end ends the open row of a key, and returns how many rows it found.
-	end func(ctx context.Context, p *pass, key K, at time.Time) (int64, error)
 }
 
 // anySheet is a sheet of any key and value.
@@ -82,30 +96,68 @@ type anySheet interface {
 func (s *sheet[K, V]) title() string { return s.name }
 func (s *sheet[K, V]) rows() int     { return len(s.open) }
 
-func (s *sheet[K, V]) read(ctx context.Context, p *pass) (err error) {
-	s.open, err = s.list(ctx, p)
-	return err
+func (s *sheet[K, V]) read(ctx context.Context, p *pass) error {
+	s.open = map[K]row[V]{}
+	query := "SELECT " + s.keys.names + ", " + s.values.names + ", valid_from FROM proffer_" + s.name +
+		" WHERE cluster_id = ? AND is_open = 1"
+	return eachRow(ctx, p.tx, query, []any{p.cluster}, func(rows *sql.Rows) error {
+		var key K
+		var is row[V]
+		err := rows.Scan(slices.Concat(s.keys.of(&key), s.values.of(&is.value), []any{&is.from})...)
+		s.open[key] = is
+		return err
+	})
+}
+
+// begin opens the row of a key.
+func (s *sheet[K, V]) begin(ctx context.Context, p *pass, key K, value V) error {
+	names := "cluster_id, " + s.keys.names + ", " + s.values.names
+	args := slices.Concat([]any{p.cluster}, s.keys.of(&key), s.values.of(&value))
+	if s.spec != nil {
+		names, args = names+", spec", append(args, s.spec(key))
+	}
+	query := "INSERT INTO proffer_" + s.name + " (" + names + ", valid_from) VALUES (?" +
+		strings.Repeat(", ?", len(args)) + ")"
+	if _, err := p.tx.ExecContext(ctx, query, append(args, p.at)...); err != nil {
+		return err
+	}
+	s.open[key] = row[V]{value, p.at}
+	p.left--
+	return nil
+}
+
+// end ends the open row of a key.
+func (s *sheet[K, V]) end(ctx context.Context, p *pass, key K, at time.Time) error {
+	query := "UPDATE proffer_" + s.name + " SET valid_to = ? WHERE cluster_id = ? AND " +
+		strings.ReplaceAll(s.keys.names, ",", " = ? AND") + " = ? AND is_open = 1"
+	result, err := p.tx.ExecContext(ctx, query, slices.Concat([]any{at, p.cluster}, s.keys.of(&key))...)
+	if err != nil {
+		return err
+	}
+	switch n, err := result.RowsAffected(); {
+	case err != nil:
+		return err
+	case n != 1:
+		return errDiffers
+	}
+	delete(s.open, key)
+	p.left--
+	return nil
 }
 
 // deleteOld deletes rows of a table that ended before a time, by their IDs, while the pass may. One
 // statement that finds and deletes them would, in MariaDB and in old versions of MySQL, read the whole table
 // and wait for the locks of other clusters.
 func deleteOld(ctx context.Context, p *pass, table string, before time.Time) error {
-	rows, err := p.tx.QueryContext(ctx, "SELECT id FROM proffer_"+table+
-		" WHERE cluster_id = ? AND valid_to < ? LIMIT "+strconv.Itoa(maxOld-p.deleted), p.cluster, before)
-	if err != nil {
-		return err
-	}
-	defer func() { _ = rows.Close() }()
 	var ids []int64
-	for rows.Next() {
+	query := "SELECT id FROM proffer_" + table + " WHERE cluster_id = ? AND valid_to < ? LIMIT " +
+		strconv.Itoa(maxOld-p.deleted)
+	err := eachRow(ctx, p.tx, query, []any{p.cluster, before}, func(rows *sql.Rows) error {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return err
-		}
+		err := rows.Scan(&id)
 		ids = append(ids, id)
-	}
-	err = rows.Err()
+		return err
+	})
 	for _, id := range ids {
 		if err != nil || time.Now().After(p.until) {
 			return err
@@ -132,7 +184,7 @@ func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err erro
 			p.held++
 			continue
 		}
-		if err := s.add(ctx, p, key, want); err != nil {
+		if err := s.begin(ctx, p, key, want); err != nil {
 			return written, err
 		}
 		written++
@@ -160,18 +212,12 @@ func (s *sheet[K, V]) change(ctx context.Context, p *pass) (written int, err err
 		if at.Before(is.from) {
 			at = is.from
 		}
-		n, err := s.end(ctx, p, key, at)
-		if err != nil {
+		if err := s.end(ctx, p, key, at); err != nil {
 			return written, err
 		}
-		if n != 1 {
-			return written, errDiffers
-		}
-		delete(s.open, key)
-		p.left--
 		written++
 		if stays {
-			if err := s.add(ctx, p, key, want); err != nil {
+			if err := s.begin(ctx, p, key, want); err != nil {
 				return written, err
 			}
 			written++
@@ -183,15 +229,6 @@ func (s *sheet[K, V]) change(ctx context.Context, p *pass) (written int, err err
 // affords reports whether the budget has a new row with this value, and takes it.
 func (s *sheet[K, V]) affords(p *pass, want V) bool {
 	return s.payer == nil || p.budget.take(s.payer(want), p.at)
-}
-
-func (s *sheet[K, V]) add(ctx context.Context, p *pass, key K, value V) error {
-	if err := s.begin(ctx, p, key, value); err != nil {
-		return err
-	}
-	s.open[key] = row[V]{value, p.at}
-	p.left--
-	return nil
 }
 
 // budget bounds the rows of each consumer in a minute.
