@@ -5,9 +5,11 @@ import (
 	"runtime/debug"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/time/rate"
 
 	"proffer.dev/proffer/internal/kube"
@@ -43,71 +45,57 @@ type patience interface {
 type lane struct {
 	// calling is held during a call.
 	calling chan struct{}
-
-	mu sync.Mutex
-	// began is when the present call began, the zero time if there is none.
-	began time.Time
+	// began is when the present call began, nil if there is none.
+	began atomic.Pointer[time.Time]
 }
 
 func newLane() *lane { return &lane{calling: make(chan struct{}, 1)} }
 
 // took returns for how long the present call has run, 0 if there is none.
 func (l *lane) took() time.Duration {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.began.IsZero() {
-		return 0
+	if began := l.began.Load(); began != nil {
+		return time.Since(*began)
 	}
-	return time.Since(l.began)
-}
-
-func (l *lane) begin(at time.Time) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.began = at
+	return 0
 }
 
 // caller makes the calls of one filter. Evaluations and rehearsals have a lane each: an evaluation never waits
 // for a call of a rehearsal.
 type caller struct {
-	name string
-	log  logr.Logger
+	// of names the kind of the objects, as the metrics do.
+	name, of string
+	log      logr.Logger
 	// again causes an evaluation that asks about these objects.
 	again                   func(keys []string)
 	evaluations, rehearsals *lane
 	// budget is shared by all filters of the chain.
 	budget *budget
 
+	// questions counts the calls that have ended, by result.
+	questions *prometheus.CounterVec
 	// panics bounds the log lines on panics.
 	panics rate.Sometimes
 
-	mu     sync.Mutex
-	counts [outcomes]uint64
+	mu sync.Mutex
 	// unanswered maps the objects without an answer to the round in which a question was missed last.
 	unanswered map[string]int
 	round      int
 }
 
-func newCaller(name string, log logr.Logger, again func(keys []string), b *budget) *caller {
-	return &caller{
-		name: name, log: log.WithValues("filter", name), again: again, budget: b,
+func newCaller(
+	name, of string, log logr.Logger, again func(keys []string), b *budget, questions *prometheus.CounterVec,
+) *caller {
+	c := &caller{
+		name: name, of: of, log: log.WithValues("filter", name), again: again, budget: b,
 		evaluations: newLane(), rehearsals: newLane(), panics: rate.Sometimes{Interval: logPeriod},
 		unanswered: map[string]int{},
+		questions:  questions.MustCurryWith(prometheus.Labels{"filter": name, "of": of}),
 	}
+	for _, result := range []string{resultAdmitted, resultLeftOut, resultPanic} {
+		c.questions.WithLabelValues(result)
+	}
+	return c
 }
-
-// outcome is the outcome of a call.
-type outcome int
-
-const (
-	admitted outcome = iota
-	leftOut
-	panicked
-	outcomes
-)
-
-// String returns the outcome as a label of metrics.
-func (o outcome) String() string { return [...]string{"admitted", "left_out", "panic"}[o] }
 
 // call asks a question, and returns the answer if it arrives in time. Also a late answer is remembered. Nothing
 // is asked while a call of an evaluation hangs.
@@ -130,7 +118,7 @@ func (c *caller) call(
 	case <-timer.C:
 		return filterAnswer{}, false
 	}
-	l.begin(time.Now())
+	l.began.Store(new(time.Now()))
 	answered := make(chan filterAnswer, 1)
 	go c.run(l, question(), remember, answered)
 	select {
@@ -151,7 +139,7 @@ func (c *caller) run(
 	l *lane, ask func() (ok bool, why string), remember func(filterAnswer), answered chan<- filterAnswer,
 ) {
 	got := filterAnswer{offer.Refused, "left out because " + c.name + " ends its goroutine instead of answering"}
-	o := panicked
+	result := resultPanic
 	defer func() {
 		if r := recover(); r != nil {
 			text := tidy(fmt.Sprint(r))
@@ -162,22 +150,20 @@ func (c *caller) run(
 			})
 		}
 		remember(got)
-		c.mu.Lock()
-		c.counts[o]++
-		c.mu.Unlock()
-		l.begin(time.Time{})
+		c.questions.WithLabelValues(result).Inc()
+		l.began.Store(nil)
 		<-l.calling
 		answered <- got
 	}()
 	ok, why := ask()
 	if ok {
-		got, o = filterAnswer{}, admitted
+		got, result = filterAnswer{}, resultAdmitted
 		return
 	}
 	if why = tidy(why); why != "" {
 		why = ": " + why
 	}
-	got, o = filterAnswer{offer.Refused, "left out by " + c.name + why}, leftOut
+	got, result = filterAnswer{offer.Refused, "left out by " + c.name + why}, resultLeftOut
 }
 
 // tidy makes a text of others fit to be shown in a line.

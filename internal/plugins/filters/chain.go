@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 
 	config "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -21,6 +22,9 @@ type Chain struct {
 	nodes     []link[capacity.Node]
 	consumers []link[offer.Consumer]
 	slices    []link[offer.Request]
+	// callers make the calls of all filters in Go.
+	callers   []*caller
+	questions *prometheus.CounterVec
 }
 
 // link is one filter of a chain. The filter is nil for Basic and Affinity.
@@ -78,46 +82,42 @@ func New(
 	order config.Filters, nodes map[string]plugin.NodeFilter, consumers map[string]plugin.ConsumerFilter,
 	requests map[string]plugin.SliceFilter, late Late, log logr.Logger,
 ) *Chain {
-	c, b := &Chain{}, &budget{}
+	c, b := &Chain{questions: newQuestions()}, &budget{}
+	calls := func(of string, again func(keys []string)) func(name string) *caller {
+		return func(name string) *caller {
+			made := newCaller(name, of, log, again, b, c.questions)
+			c.callers = append(c.callers, made)
+			return made
+		}
+	}
 	reconsider := func(nodes []string) {
 		if late.Reconsider(nodes...) {
 			late.Wake()
 		}
 	}
 	wake := func([]string) { late.Wake() }
-	c.nodes = links(order.Nodes, nodes, log, reconsider, b, digestOfNode,
-		func(f plugin.NodeFilter, p *plugin.Policy, n *capacity.Node) func() (bool, string) {
-			given := nodeOf(n)
-			return func() (bool, string) { return f.Filter(p, given) }
-		})
-	c.consumers = links(order.Consumers, consumers, log, wake, b, digestOfConsumer,
-		func(f plugin.ConsumerFilter, p *plugin.Policy, k *offer.Consumer) func() (bool, string) {
-			given := consumerOf(k)
-			return func() (bool, string) { return f.Filter(p, &given) }
-		})
-	c.slices = links(order.Slices, requests, log, wake, b, (*offer.Request).Digest,
-		func(f plugin.SliceFilter, p *plugin.Policy, r *offer.Request) func() (bool, string) {
-			given := requestOf(r)
-			return func() (bool, string) { return f.Filter(p, given) }
-		})
+	c.nodes = links(order.Nodes, nodes, nodeOf, digestOfNode, calls("nodes", reconsider))
+	c.consumers = links(order.Consumers, consumers, consumerOf, digestOfConsumer, calls("consumers", wake))
+	c.slices = links(order.Slices, requests, requestOf, (*offer.Request).Digest, calls("slices", wake))
 	return c
 }
 
-// links returns a part of the chain. F is the interface of its filters in Go.
-func links[T any, F any](
-	order []string, registered map[string]F, log logr.Logger, again func(keys []string), b *budget,
-	digest func(*T) memo.Digest,
-	ask func(f F, p *plugin.Policy, object *T) func() (ok bool, why string),
+// links returns a part of the chain, for objects of type T, of which its filters in Go get an O.
+func links[T, O any, F interface {
+	Filter(p *plugin.Policy, object *O) (ok bool, why string)
+}](
+	order []string, registered map[string]F, copyOf func(*T) *O, digest func(*T) memo.Digest,
+	calls func(name string) *caller,
 ) []link[T] {
 	var all []link[T]
 	for _, name := range order {
 		l := link[T]{name: name}
 		if f, ok := registered[name]; ok {
-			l.filter = &filter[T]{
-				caller: newCaller(name, log, again, b),
-				ask:    func(p *plugin.Policy, object *T) func() (bool, string) { return ask(f, p, object) },
-				digest: digest,
+			ask := func(p *plugin.Policy, object *T) func() (bool, string) {
+				given := copyOf(object)
+				return func() (bool, string) { return f.Filter(p, given) }
 			}
+			l.filter = &filter[T]{caller: calls(name), ask: ask, digest: digest}
 		}
 		all = append(all, l)
 	}
@@ -125,22 +125,15 @@ func links[T any, F any](
 }
 
 // Names are the names of the filters in Go, each once.
-func (c *Chain) Names() []string {
+func (c *Chain) Names() (names []string) {
 	if c == nil {
 		return nil
 	}
-	names := slices.Concat(namesIn(c.nodes), namesIn(c.consumers), namesIn(c.slices))
+	for _, made := range c.callers {
+		names = append(names, made.name)
+	}
 	slices.Sort(names)
 	return slices.Compact(names)
-}
-
-func namesIn[T any](links []link[T]) (names []string) {
-	for _, l := range links {
-		if l.filter != nil {
-			names = append(names, l.name)
-		}
-	}
-	return names
 }
 
 // AddTo puts the filters into a policy that was parsed from the object. It may be called on nil, for
@@ -156,7 +149,10 @@ func (c *Chain) addTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy, r *
 	p := &plugin.Policy{Name: parsed.Name, UID: string(object.UID), Generation: object.Generation, Spec: object.Spec}
 	if parsed.Nodes != nil && len(c.nodes) > 0 {
 		s := &parsed.Nodes.Selection
-		s.Early, s.Filters = c.nodeFilters(p, parsed.Version, s.Filters, r)
+		basic := slices.IndexFunc(c.nodes, func(l link[capacity.Node]) bool { return l.name == config.FilterBasic })
+		of := func(a *answers[capacity.Node]) capacity.NodeFilter { return nodeFilter{a} }
+		s.Early, s.Filters = chained(c.nodes[:basic], p, parsed.Version, s.Filters, r, of),
+			chained(c.nodes[basic:], p, parsed.Version, s.Filters, r, of)
 	}
 	if len(c.consumers) > 0 {
 		parsed.Consumers.Filters = chained(c.consumers, p, parsed.Version, parsed.Consumers.Filters, r,
@@ -166,23 +162,6 @@ func (c *Chain) addTo(object *v1alpha1.ResourcePolicy, parsed *offer.Policy, r *
 		parsed.Slices.Filters = chained(c.slices, p, parsed.Version, parsed.Slices.Filters, r,
 			func(a *answers[offer.Request]) offer.SliceFilter { return sliceFilter{a} })
 	}
-}
-
-// nodeFilters returns the filters before and after Basic. The affinity are those of the policy.
-func (c *Chain) nodeFilters(
-	p *plugin.Policy, version string, affinity []capacity.NodeFilter, r *Rehearsal,
-) (early, rest []capacity.NodeFilter) {
-	for _, l := range c.nodes {
-		switch {
-		case l.name == config.FilterBasic:
-			early, rest = rest, nil
-		case l.filter == nil:
-			rest = append(rest, affinity...)
-		default:
-			rest = append(rest, nodeFilter{l.filter.answersFor(p, version, r)})
-		}
-	}
-	return early, rest
 }
 
 // chained returns the filters of a part of the chain. The affinity are those of the policy.

@@ -50,31 +50,24 @@ func (f sliceFilter) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
 	return a.ruling, a.why
 }
 
-func consumerOf(c *offer.Consumer) plugin.Consumer {
-	return plugin.Consumer{ClusterID: c.ID, Labels: maps.Clone(c.Labels)}
+func consumerOf(c *offer.Consumer) *plugin.Consumer {
+	return &plugin.Consumer{ClusterID: c.ID, Labels: maps.Clone(c.Labels)}
 }
 
 func requestOf(r *offer.Request) *plugin.Request {
 	out := &plugin.Request{
-		Consumer: consumerOf(&r.Consumer), Labels: maps.Clone(r.Labels), Age: r.Age, Resources: listOf(r.Resources),
+		Consumer: *consumerOf(&r.Consumer), Labels: maps.Clone(r.Labels), Age: r.Age,
+		Resources: quantity.ListOf(r.Resources),
 	}
 	out.Namespace, out.Name, _ = strings.Cut(r.Key, "/")
 	return out
-}
-
-func listOf(amounts capacity.Amounts) corev1.ResourceList {
-	list := make(corev1.ResourceList, len(amounts))
-	for name, amount := range amounts {
-		list[corev1.ResourceName(name)] = quantity.Of(name, amount)
-	}
-	return list
 }
 
 // nodeOf converts a node. A filter that changes it, which it must not, changes nothing of the ledger.
 func nodeOf(n *capacity.Node) *plugin.Node {
 	out := &plugin.Node{
 		Name: n.Name, Labels: maps.Clone(n.Labels), Ready: n.State == capacity.Ready, Cordoned: n.State == capacity.Cordoned,
-		Allocatable: listOf(n.Allocatable),
+		Allocatable: quantity.ListOf(n.Allocatable),
 	}
 	for _, t := range n.Taints {
 		out.Taints = append(out.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})

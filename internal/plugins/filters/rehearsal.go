@@ -60,29 +60,24 @@ func (r *Rehearsal) policy(of *offer.Policy) *offer.Policy {
 	parsed := *of
 	if parsed.Nodes != nil {
 		nodes := *parsed.Nodes
-		nodes.Selection.Early, nodes.Selection.Filters = r.nodes(nodes.Selection.Early), r.nodes(nodes.Selection.Filters)
+		of := func(f nodeFilter) capacity.NodeFilter { return nodeFilter{f.rehearsed(r)} }
+		nodes.Selection.Early = replaced(nodes.Selection.Early, of)
+		nodes.Selection.Filters = replaced(nodes.Selection.Filters, of)
 		parsed.Nodes = &nodes
 	}
-	parsed.Consumers.Filters = slices.Clone(parsed.Consumers.Filters)
-	for k, f := range parsed.Consumers.Filters {
-		if own, ok := f.(consumerFilter); ok {
-			parsed.Consumers.Filters[k] = consumerFilter{own.rehearsed(r)}
-		}
-	}
-	parsed.Slices.Filters = slices.Clone(parsed.Slices.Filters)
-	for k, f := range parsed.Slices.Filters {
-		if own, ok := f.(sliceFilter); ok {
-			parsed.Slices.Filters[k] = sliceFilter{own.rehearsed(r)}
-		}
-	}
+	parsed.Consumers.Filters = replaced(parsed.Consumers.Filters,
+		func(f consumerFilter) offer.ConsumerFilter { return consumerFilter{f.rehearsed(r)} })
+	parsed.Slices.Filters = replaced(parsed.Slices.Filters,
+		func(f sliceFilter) offer.SliceFilter { return sliceFilter{f.rehearsed(r)} })
 	return &parsed
 }
 
-func (r *Rehearsal) nodes(all []capacity.NodeFilter) []capacity.NodeFilter {
+// replaced returns a copy of the filters of a policy in which others stand for those in Go, which are of type G.
+func replaced[F, G any](all []F, of func(G) F) []F {
 	all = slices.Clone(all)
-	for k, f := range all {
-		if own, ok := f.(nodeFilter); ok {
-			all[k] = nodeFilter{own.rehearsed(r)}
+	for i, f := range all {
+		if own, ok := any(f).(G); ok {
+			all[i] = of(own)
 		}
 	}
 	return all
