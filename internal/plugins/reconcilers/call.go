@@ -15,14 +15,6 @@ var (
 	errExited      = errors.New("the call ended its goroutine instead of returning")
 )
 
-// checkKept refuses more references than MaxKept.
-func checkKept(n int) error {
-	if n > MaxKept {
-		return fmt.Errorf("%d references are kept, which is more than %d", n, MaxKept)
-	}
-	return nil
-}
-
 // panicError is the error of a call that panicked.
 type panicError struct{ value, stack string }
 
@@ -38,9 +30,9 @@ func panicErrorOf(v any) error {
 func (r *Runner) call(ctx context.Context, ref plugin.Reference, f func(context.Context) error) error {
 	calling, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	r.objects.calling(time.Now())
+	r.metrics.began.Store(new(time.Now()))
 	err := guard(calling, f)
-	r.objects.calling(time.Time{})
+	r.metrics.began.Store(nil)
 	if err != nil && ctx.Err() != nil {
 		return err
 	}
@@ -77,10 +69,9 @@ func (r *Runner) log(ref plugin.Reference, err error) {
 	if ref == kept {
 		about = []any{"reconciler", r.metrics.name, "method", "Kept"}
 	}
-	var panicked *panicError
-	switch {
+	switch panicked, ok := errors.AsType[*panicError](err); {
 	case err == nil:
-	case errors.As(err, &panicked):
+	case ok:
 		r.panics.Do(func() {
 			r.Log.Error(err, "The reconciler panicked; will retry", append(about, "stack", panicked.stack)...)
 		})

@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -15,6 +16,8 @@ type metrics struct {
 	name                  string
 	calls                 *prometheus.CounterVec
 	waiting, oldest, call *prometheus.Desc
+	// began is when the present call began, nil if there is none.
+	began atomic.Pointer[time.Time]
 }
 
 func newMetrics(name string) *metrics {
@@ -52,16 +55,12 @@ func (m *metrics) count(err error) {
 	m.calls.WithLabelValues(result).Inc()
 }
 
-// figures returns how many objects wait, for how long the oldest of them has, and for how long the
-// present call has run.
-func (s *objects) figures(now time.Time) (waiting int, oldest, call time.Duration) {
+// figures returns how many objects wait, and for how long the oldest of them has.
+func (s *objects) figures(now time.Time) (waiting int, oldest time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.called.IsZero() {
-		call = now.Sub(s.called)
-	}
 	if !s.running {
-		return 0, 0, call
+		return 0, 0
 	}
 	for _, o := range s.all {
 		if !o.waiting.IsZero() {
@@ -69,21 +68,22 @@ func (s *objects) figures(now time.Time) (waiting int, oldest, call time.Duratio
 			oldest = max(oldest, now.Sub(o.waiting))
 		}
 	}
-	return waiting, oldest, call
+	return waiting, oldest
 }
 
 // Describe implements prometheus.Collector.
 func (r *Runner) Describe(ch chan<- *prometheus.Desc) {
-	r.metrics.calls.Describe(ch)
-	ch <- r.metrics.waiting
-	ch <- r.metrics.oldest
-	ch <- r.metrics.call
+	prometheus.DescribeByCollect(r, ch)
 }
 
 // Collect implements prometheus.Collector.
 func (r *Runner) Collect(ch chan<- prometheus.Metric) {
 	r.metrics.calls.Collect(ch)
-	waiting, oldest, call := r.objects.figures(time.Now())
+	waiting, oldest := r.objects.figures(time.Now())
+	var call time.Duration
+	if began := r.metrics.began.Load(); began != nil {
+		call = time.Since(*began)
+	}
 	ch <- prometheus.MustNewConstMetric(r.metrics.waiting, prometheus.GaugeValue, float64(waiting))
 	ch <- prometheus.MustNewConstMetric(r.metrics.oldest, prometheus.GaugeValue, oldest.Seconds())
 	ch <- prometheus.MustNewConstMetric(r.metrics.call, prometheus.GaugeValue, call.Seconds())

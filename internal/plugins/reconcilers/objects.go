@@ -22,8 +22,6 @@ type objects struct {
 	revision uint64
 	// running is set while the reconciler is to be called.
 	running bool
-	// called is the time at which the present call began, zero for none.
-	called time.Time
 }
 
 // trackedObject is one object, with what the reconciler knows of it.
@@ -175,13 +173,6 @@ func (s *objects) take(ref plugin.Reference, now time.Time) (e plugin.Event, wai
 	}
 	o.again, o.unsure, o.owed = time.Time{}, true, true
 	return plugin.Event{Reference: ref, Revision: s.revision, Old: o.done, New: o.now}, 0, true
-}
-
-// calling records when the present call began, zero for its end.
-func (s *objects) calling(since time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.called = since
 }
 
 // failed records that a call failed. The object waits, even if the call was one that the reconciler had

@@ -170,7 +170,7 @@ func (l *life) settle() {
 	l.end("")
 	elapse(5 * time.Minute)
 	l.r.require(l.t, l.table.Current())
-	if waiting, _, _ := l.runner.objects.figures(time.Now()); waiting > 0 {
+	if waiting, _ := l.runner.objects.figures(time.Now()); waiting > 0 {
 		l.t.Errorf("%d objects still wait", waiting)
 	}
 	if got, want := len(l.runner.objects.all), len(objectsIn(l.table.Current())); got != want {

@@ -2,6 +2,7 @@ package reconcilers
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"time"
 
@@ -211,10 +212,10 @@ func (r *Runner) askKept(ctx context.Context) error {
 	keeper, _ := r.Reconciler.(plugin.Keeper)
 	var all []plugin.Reference
 	err := r.call(ctx, kept, func(ctx context.Context) (err error) {
-		if all, err = keeper.Kept(ctx); err != nil {
-			return err
+		if all, err = keeper.Kept(ctx); err == nil && len(all) > MaxKept {
+			err = fmt.Errorf("%d references are kept, which is more than %d", len(all), MaxKept)
 		}
-		return checkKept(len(all))
+		return err
 	})
 	if err != nil {
 		return err
