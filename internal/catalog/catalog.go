@@ -1,6 +1,8 @@
 package catalog
 
 import (
+	"slices"
+
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
@@ -149,10 +151,9 @@ func (c *Catalog) In(t table.Tenant) []Entry {
 	if len(all) == 0 || all[0].peering == state {
 		return all
 	}
-	out := make([]Entry, len(all))
-	for i, e := range all {
-		e.peering = state
-		out[i] = e
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].peering = state
 	}
-	return out
+	return all
 }

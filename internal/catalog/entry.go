@@ -94,18 +94,9 @@ var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
 
 // exhausted reports whether a new slice lacks a needed resource, or has nothing at all.
 func (e *Entry) exhausted() bool {
-	nothing := true
-	for i := range e.Resources {
-		r := &e.Resources[i]
-		if r.Amount > 0 {
-			nothing = false
-			continue
-		}
-		if slices.Contains(needed, r.Resource) {
-			return true
-		}
-	}
-	return nothing
+	some := func(r grant.Available) bool { return r.Amount > 0 }
+	lacks := func(r grant.Available) bool { return r.Amount <= 0 && slices.Contains(needed, r.Resource) }
+	return slices.ContainsFunc(e.Resources, lacks) || !slices.ContainsFunc(e.Resources, some)
 }
 
 // The bounds of a message: the number of resources that it explains, and the length of their names in
@@ -168,16 +159,6 @@ func explain(r *grant.Available, held int64) string {
 		line += "nothing is left"
 	}
 	return line
-}
-
-// Prices returns the resources that have a price: cpu, memory and pods, then the others by name.
-func (e *Entry) Prices() []string {
-	var names []string
-	for name := range e.Policy.Catalog.Prices {
-		names = append(names, name)
-	}
-	slices.SortFunc(names, byImportance)
-	return names
 }
 
 // byImportance compares names of resources: cpu, memory and pods come first, then the others by name.

@@ -39,8 +39,8 @@ func StatusOf(clusterID string, e *Entry, observed time.Time) v1alpha1.OfferStat
 			Title: v1alpha1.Title(words.Title), URL: v1alpha1.URL(words.URL), Currency: v1alpha1.Currency(words.Currency),
 			Period: v1alpha1.Period(words.Period),
 		},
-		Held: quantities(e.Held), LargestPod: quantities(offered(e)), OnExcess: v1alpha1.OnExcessCap,
-		Defaults:       quantities(defaults(e)),
+		Held: quantities(e.Held), LargestPod: quantities(listed(e, e.Largest)), OnExcess: v1alpha1.OnExcessCap,
+		Defaults:       quantities(listed(e, e.Policy.Slices.Defaults)),
 		StorageClasses: e.StorageClasses[:min(len(e.StorageClasses), maxStorageClasses)],
 		IngressClasses: e.Policy.Slices.IngressClasses, LoadBalancerClasses: e.Policy.Slices.LoadBalancerClasses,
 		Reason: e.Reason(), Message: e.Message(),
@@ -70,27 +70,13 @@ func StatusOf(clusterID string, e *Entry, observed time.Time) v1alpha1.OfferStat
 	return s
 }
 
-// defaults returns the defaults of the resources that the class offers.
-func defaults(e *Entry) capacity.Amounts {
+// listed returns the amounts of the resources that the class has.
+func listed(e *Entry, amounts capacity.Amounts) capacity.Amounts {
 	out := capacity.Amounts{}
 	for i := range e.Resources {
 		name := e.Resources[i].Resource
-		if amount, listed := e.Policy.Slices.Defaults[name]; listed {
+		if amount, has := amounts[name]; has {
 			out[name] = amount
-		}
-	}
-	return out
-}
-
-// offered returns what is free on the largest node of the resources that the class has.
-func offered(e *Entry) capacity.Amounts {
-	if e.Largest == nil {
-		return nil
-	}
-	out := capacity.Amounts{}
-	for i := range e.Resources {
-		if amount, listed := e.Largest[e.Resources[i].Resource]; listed {
-			out[e.Resources[i].Resource] = amount
 		}
 	}
 	return out
@@ -123,7 +109,7 @@ func summary(available capacity.Amounts) string {
 func priceLine(e *Entry) string {
 	words := &e.Policy.Catalog
 	var parts []string
-	for _, name := range e.Prices() {
+	for _, name := range slices.SortedFunc(maps.Keys(words.Prices), byImportance) {
 		parts = append(parts, name+" "+words.Prices[name])
 	}
 	if len(parts) == 0 {
