@@ -219,17 +219,14 @@ type LeftOutNode struct {
 
 // String lists the nodes as in "n1 is cordoned, n2 is not Ready, and 3 more".
 func (l *LeftOut) String() string {
-	var b strings.Builder
-	for i, n := range l.First {
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(n.Name + " is " + n.Why)
+	var parts []string
+	for _, n := range l.First {
+		parts = append(parts, n.Name+" is "+n.Why)
 	}
 	if more := l.Nodes - len(l.First); more > 0 {
-		fmt.Fprintf(&b, ", and %d more", more)
+		parts = append(parts, fmt.Sprintf("and %d more", more))
 	}
-	return b.String()
+	return strings.Join(parts, ", ")
 }
 
 // Slice is a ResourceSlice.

@@ -220,20 +220,13 @@ func encryptPostgreSQL(c *pgx.ConnConfig, encrypt *tls.Config) {
 		return t
 	}
 	c.TLSConfig = of(c.Host)
-	type address struct {
-		host string
-		port uint16
-	}
-	seen := map[address]bool{{c.Host, c.Port}: true}
-	others := c.Fallbacks[:0]
-	for _, f := range c.Fallbacks {
-		if a := (address{f.Host, f.Port}); !seen[a] {
-			seen[a] = true
-			f.TLSConfig = of(f.Host)
-			others = append(others, f)
-		}
-	}
-	c.Fallbacks = others
+	seen := map[pgconn.FallbackConfig]bool{{Host: c.Host, Port: c.Port}: true}
+	c.Fallbacks = slices.DeleteFunc(c.Fallbacks, func(f *pgconn.FallbackConfig) bool {
+		address := pgconn.FallbackConfig{Host: f.Host, Port: f.Port}
+		again := seen[address]
+		seen[address], f.TLSConfig = true, of(f.Host)
+		return again
+	})
 }
 
 // tlsConfig returns the configuration of TLS with the contents of the files. Nil leaves TLS to the data

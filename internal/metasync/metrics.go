@@ -77,8 +77,6 @@ func (m *metrics) wrote(t *tables, written map[string]int, held int) {
 	m.held.Set(float64(held))
 }
 
-func (m *metrics) leaveOut(texts int) { m.leftOut.Set(float64(texts)) }
-
 func (m *metrics) lagAt(now time.Time) time.Duration {
 	if completed := m.completed.Load(); completed != nil {
 		return now.Sub(*completed)

@@ -305,7 +305,7 @@ func (s *session) write(ctx context.Context, p *pass, now state) (map[string]int
 	}
 	wanted := now.published(s.tables.priceOf)
 	s.tables.want(wanted, s.used)
-	if s.metrics.leaveOut(wanted.leftOut); wanted.leftOut > 0 {
+	if s.metrics.leftOut.Set(float64(wanted.leftOut)); wanted.leftOut > 0 {
 		s.notices.Do(func() {
 			s.Log.Info("Left out rows of the books whose texts the columns do not take", "texts", wanted.leftOut,
 				"one", kube.Shorten(strconv.QuoteToASCII(wanted.odd), kube.MaxShown))

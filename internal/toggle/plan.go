@@ -17,7 +17,7 @@ import (
 // users.
 type refusal struct{ *apierrors.StatusError }
 
-func refuse(code int32, format string, args ...any) error {
+func refuse(code int32, format string, args ...any) refusal {
 	return refusal{&apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: code, Message: fmt.Sprintf(format, args...),
 	}}}

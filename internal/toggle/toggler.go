@@ -254,16 +254,14 @@ func isStale(err error) bool {
 // explain logs an error of the API server, and returns it in words for the caller, without the names of
 // hosts and users that it may have.
 func (t *Toggler) explain(err error) *apierrors.StatusError {
-	var refused refusal
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[refusal](err); ok {
 		return refused.StatusError
 	}
 	t.Log.Error(err, "Cannot read or change which providers are disabled")
-	errors.As(inWords(err), &refused)
-	return refused.StatusError
+	return inWords(err).StatusError
 }
 
-func inWords(err error) error {
+func inWords(err error) refusal {
 	const code = http.StatusServiceUnavailable
 	switch {
 	case errors.Is(err, errTooMany):

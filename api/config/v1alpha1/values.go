@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 )
 
 // Values are the values of a flag as text. In JSON they are a string, a number, true or false, or a
@@ -24,17 +25,9 @@ func (v *Values) UnmarshalJSON(text []byte) error {
 	}
 	*v = make(Values, 0, len(list))
 	for _, element := range list {
-		switch element := element.(type) {
-		case string:
-			*v = append(*v, element)
-		case json.Number:
-			*v = append(*v, element.String())
-		case bool:
-			if element {
-				*v = append(*v, "true")
-			} else {
-				*v = append(*v, "false")
-			}
+		switch element.(type) {
+		case string, json.Number, bool:
+			*v = append(*v, fmt.Sprint(element))
 		default:
 			return errors.New("the value of a flag must be text, a number, true or false, or a list of these")
 		}
