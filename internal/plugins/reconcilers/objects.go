@@ -111,7 +111,7 @@ func (s *objects) update(to *table.Snapshot, now time.Time) (waiting []plugin.Re
 			waiting = append(waiting, ref)
 		}
 	}
-	for ref, next := range statesIn(to) {
+	eachState(to, func(ref plugin.Reference, next state) {
 		o := s.all[ref]
 		if o == nil {
 			o = &trackedObject{}
@@ -123,7 +123,7 @@ func (s *objects) update(to *table.Snapshot, now time.Time) (waiting []plugin.Re
 		if !same {
 			change(ref, o, next.build())
 		}
-	}
+	})
 	for ref, o := range s.all {
 		switch {
 		case o.seen == to.Revision || o.gone():

@@ -156,12 +156,10 @@ func (r *Runner) compare() []plugin.Reference {
 
 // awaitCall waits for the present call, which may ignore that its context has ended.
 func (r *Runner) awaitCall(ended <-chan error) error {
-	grace := time.NewTimer(stopGrace)
-	defer grace.Stop()
 	select {
 	case err := <-ended:
 		return err
-	case <-grace.C:
+	case <-time.After(stopGrace):
 		r.Log.Info("A call of the reconciler goes on although its context has ended; no other call begins until it returns",
 			"reconciler", r.metrics.name)
 		return nil

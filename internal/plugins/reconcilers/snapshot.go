@@ -1,7 +1,6 @@
 package reconcilers
 
 import (
-	"iter"
 	"maps"
 	"slices"
 
@@ -26,41 +25,31 @@ type state interface {
 	build() plugin.Object
 }
 
-// statesIn yields the state of every object in a snapshot.
-func statesIn(s *table.Snapshot) iter.Seq2[plugin.Reference, state] {
-	return func(yield func(plugin.Reference, state) bool) {
-		for i := range s.Policies {
-			p := &s.Policies[i]
-			if p.Parsed != nil && !yield(plugin.Reference{Kind: plugin.KindPolicy, Key: p.Name}, policyState{p}) {
-				return
-			}
+// eachState calls f with the state of every object in a snapshot.
+func eachState(s *table.Snapshot, f func(plugin.Reference, state)) {
+	for i := range s.Policies {
+		if p := &s.Policies[i]; p.Parsed != nil {
+			f(plugin.Reference{Kind: plugin.KindPolicy, Key: p.Name}, policyState{p})
 		}
-		for i := range s.Input.Consumers {
-			c := &s.Input.Consumers[i]
-			if !yield(plugin.Reference{Kind: plugin.KindConsumer, Key: c.ID}, consumerState{c}) {
-				return
-			}
+	}
+	for i := range s.Input.Consumers {
+		c := &s.Input.Consumers[i]
+		f(plugin.Reference{Kind: plugin.KindConsumer, Key: c.ID}, consumerState{c})
+	}
+	for id, entry := range s.Entries.All {
+		for _, o := range entry.Offers {
+			f(plugin.Reference{Kind: plugin.KindOffer, Key: id + "/" + o.Class}, offerState{id, o})
 		}
-		for id, entry := range s.Entries.All {
-			for _, o := range entry.Offers {
-				if !yield(plugin.Reference{Kind: plugin.KindOffer, Key: id + "/" + o.Class}, offerState{id, o}) {
-					return
-				}
-			}
+	}
+	if s.Slices == nil {
+		return
+	}
+	for d := range s.Slices.All {
+		if d.Pinned { // A pinned part belongs to a slice that is listed too, or to one that is gone.
+			continue
 		}
-		if s.Slices == nil {
-			return
-		}
-		for d := range s.Slices.All {
-			if d.Pinned { // A pinned part belongs to a slice that is listed too, or to one that is gone.
-				continue
-			}
-			g := newGrantState(&d)
-			key := g.Namespace + "/" + g.Name + "/" + g.UID
-			if !yield(plugin.Reference{Kind: plugin.KindGrant, Key: key}, g) {
-				return
-			}
-		}
+		g := newGrantState(&d)
+		f(plugin.Reference{Kind: plugin.KindGrant, Key: g.Namespace + "/" + g.Name + "/" + g.UID}, g)
 	}
 }
 
