@@ -44,17 +44,15 @@ type Amounts map[string]resource.Quantity
 
 // Of returns the amount of a resource, nil if it is absent.
 func (a Amounts) Of(name string) *resource.Quantity {
-	q, ok := a[name]
-	if !ok {
-		return nil
+	if q, ok := a[name]; ok {
+		return &q
 	}
-	return &q
+	return nil
 }
 
 // OrZero is Of for amounts that are left out if they are 0.
 func (a Amounts) OrZero(name string) *resource.Quantity {
-	q := a[name]
-	return &q
+	return new(a[name])
 }
 
 // UnmarshalJSON implements json.Unmarshaler. It refuses texts that Kubernetes would take hours to

@@ -71,12 +71,10 @@ func (h *History) Start(ctx context.Context) error {
 		} else {
 			retry = historyRetry
 		}
-		timer := time.NewTimer(next)
 		select {
 		case <-ctx.Done():
-			timer.Stop()
 			return nil
-		case <-timer.C:
+		case <-time.After(next):
 		}
 	}
 }

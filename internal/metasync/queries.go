@@ -10,15 +10,11 @@ import (
 )
 
 // numberedQueries rewrites the placeholders of queries from those of MySQL to those of PostgreSQL. No query
-// has a question mark that is not a placeholder.
+// has a question mark that is not a placeholder, and none is prepared.
 type numberedQueries struct{ db.DBTX }
 
 func (n numberedQueries) ExecContext(ctx context.Context, query string, args ...any) (sql.Result, error) {
 	return n.DBTX.ExecContext(ctx, numberPlaceholders(query), args...)
-}
-
-func (n numberedQueries) PrepareContext(ctx context.Context, query string) (*sql.Stmt, error) {
-	return n.DBTX.PrepareContext(ctx, numberPlaceholders(query))
 }
 
 func (n numberedQueries) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {

@@ -77,6 +77,5 @@ func timeOf(t *metav1.Time) *time.Time {
 	if t == nil {
 		return nil
 	}
-	utc := t.UTC()
-	return &utc
+	return new(t.UTC())
 }
