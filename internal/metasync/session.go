@@ -313,11 +313,11 @@ func (s *session) write(ctx context.Context, p *pass, now state) (map[string]int
 	}
 	written := map[string]int{}
 	for _, t := range s.tables.all() {
-		n, err := t.write(ctx, p)
-		if err != nil {
+		left := p.left
+		if err := t.write(ctx, p); err != nil {
 			return nil, err
 		}
-		written[t.title()] = n
+		written[t.title()] = left - p.left
 	}
 	return written, nil
 }

@@ -87,8 +87,8 @@ type anySheet interface {
 	// read reads the open rows.
 	read(ctx context.Context, p *pass) error
 	// write closes the rows that differ and opens the new ones. After an error the rows must be read
-	// again. It returns how many rows it wrote.
-	write(ctx context.Context, p *pass) (int, error)
+	// again.
+	write(ctx context.Context, p *pass) error
 	// rows returns the number of open rows.
 	rows() int
 }
@@ -168,10 +168,9 @@ func deleteOld(ctx context.Context, p *pass, table string, before time.Time) err
 	return err
 }
 
-func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err error) {
-	written, err = s.change(ctx, p)
-	if err != nil {
-		return written, err
+func (s *sheet[K, V]) write(ctx context.Context, p *pass) error {
+	if err := s.change(ctx, p); err != nil {
+		return err
 	}
 	for key, want := range s.wanted {
 		_, is := s.open[key]
@@ -179,21 +178,20 @@ func (s *sheet[K, V]) write(ctx context.Context, p *pass) (written int, err erro
 		case is:
 			continue
 		case p.full():
-			return written, nil
+			return nil
 		case !s.affords(p, want):
 			p.held++
 			continue
 		}
 		if err := s.begin(ctx, p, key, want); err != nil {
-			return written, err
+			return err
 		}
-		written++
 	}
-	return written, nil
+	return nil
 }
 
 // change closes the rows that differ, each followed by the row that replaces it.
-func (s *sheet[K, V]) change(ctx context.Context, p *pass) (written int, err error) {
+func (s *sheet[K, V]) change(ctx context.Context, p *pass) error {
 	for key, is := range s.open {
 		want, stays := s.wanted[key]
 		switch {
@@ -203,7 +201,7 @@ func (s *sheet[K, V]) change(ctx context.Context, p *pass) (written int, err err
 			p.held++
 			continue
 		case p.full():
-			return written, nil
+			return nil
 		case stays && !s.affords(p, want):
 			p.held++
 			continue
@@ -213,17 +211,16 @@ func (s *sheet[K, V]) change(ctx context.Context, p *pass) (written int, err err
 			at = is.from
 		}
 		if err := s.end(ctx, p, key, at); err != nil {
-			return written, err
+			return err
 		}
-		written++
-		if stays {
-			if err := s.begin(ctx, p, key, want); err != nil {
-				return written, err
-			}
-			written++
+		if !stays {
+			continue
+		}
+		if err := s.begin(ctx, p, key, want); err != nil {
+			return err
 		}
 	}
-	return written, nil
+	return nil
 }
 
 // affords reports whether the budget has a new row with this value, and takes it.
