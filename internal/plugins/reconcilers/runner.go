@@ -112,7 +112,7 @@ func (r *Runner) Start(ctx context.Context) error {
 	case r.running <- struct{}{}:
 	}
 	// The controller starts after the first comparison: without it, all that is kept would look deleted.
-	r.compare()
+	r.objects.update(r.Table.Current(), time.Now())
 	c := &leading.Controller{
 		Name: "plugin-" + r.Name, Reconciler: r, Sources: []source.Source{r.calls},
 		FirstRetry: minBackoff, LastRetry: maxBackoff, Log: logr.Discard(), // The Runner logs failures itself.
@@ -126,7 +126,7 @@ func (r *Runner) Start(ctx context.Context) error {
 		if _, err := r.debouncer.Wait(ctx); err != nil {
 			return r.awaitCall(ended) // The context has ended: the normal end.
 		}
-		r.calls.Enqueue(requestsFor(r.compare())...)
+		r.calls.Enqueue(requestsFor(r.objects.update(r.Table.Current(), time.Now()))...)
 	}
 }
 
@@ -146,12 +146,6 @@ func requestsFor(all []plugin.Reference) []reconcile.Request {
 		requests[i].Namespace, requests[i].Name = string(ref.Kind), ref.Key
 	}
 	return requests
-}
-
-// compare compares the latest snapshot with the one before, and returns the objects to call the
-// reconciler for.
-func (r *Runner) compare() []plugin.Reference {
-	return r.objects.update(r.Table.Current(), time.Now())
 }
 
 // awaitCall waits for the present call, which may ignore that its context has ended.
