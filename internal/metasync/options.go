@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/utils/ptr"
+
 	config "proffer.dev/proffer/api/config/v1alpha1"
 )
 
@@ -41,10 +43,7 @@ type Options struct {
 
 // NewOptions checks arguments, and fills in the defaults. The error says what to write.
 func NewOptions(args config.MetaSyncArgs, clusterID string) (*Options, error) {
-	sample := defaultSampleSeconds
-	if args.SampleSeconds != nil {
-		sample = *args.SampleSeconds
-	}
+	sample := ptr.Deref(args.SampleSeconds, defaultSampleSeconds)
 	switch {
 	case clusterID == "":
 		return nil, errors.New("set clusterID in the configuration file: it is the name of this cluster in the tables")
