@@ -14,54 +14,34 @@ import (
 	"proffer.dev/proffer/internal/quantity"
 )
 
-// comparison holds what differs between two answers.
-type comparison struct {
-	at       time.Time
-	policies []string
-	rows     []rowChange
-	// format is that of --output, and resource that of --resource, empty for all.
-	format, resource string
-	// first is set if the answer before had no rows, so that there is no header yet.
-	first bool
-}
-
-// compare compares two answers, and of their policies only what is shown.
-func (o *offersOptions) compare(before, after *offersAnswer) comparison {
-	return comparison{
-		at: after.at, format: o.format, resource: o.resource,
-		policies: policyChanges(before.policies, after.policies, o.shows),
-		rows:     changes(before.rows, after.rows),
-		first:    len(before.rows) == 0,
-	}
-}
-
-// lines returns the time with each change of a policy, then the changed rows, with explanations.
-func (c *comparison) lines(width int, color bool) []string {
-	at := c.at.Format(time.TimeOnly)
+// compare returns the time with each change of a policy that is shown, then the changed rows, with explanations. It
+// returns nothing for answers that are the same.
+func (o *offersOptions) compare(before, after *offersAnswer, width int, color bool) []string {
+	at := after.at.Format(time.TimeOnly)
 	var lines []string
-	unchanged := "; no amount changes"
-	if c.resource != "" {
-		unchanged = "; no amount of " + c.resource + " changes"
+	changed, unchanged := changes(before.rows, after.rows), "; no amount changes"
+	if o.resource != "" {
+		unchanged = "; no amount of " + o.resource + " changes"
 	}
-	for _, change := range c.policies {
-		if len(c.rows) == 0 {
+	for _, change := range policyChanges(before.policies, after.policies, o.showsClass) {
+		if len(changed) == 0 {
 			change += unchanged
 		}
 		lines = append(lines, at+"  "+output.OneLine(change))
 	}
+	if len(changed) == 0 {
+		return lines
+	}
 	if len(lines) == 0 {
 		lines = []string{at}
-	}
-	if len(c.rows) == 0 {
-		return lines
 	}
 	t := &output.Table{Header: []string{
 		"CONSUMER", "CLASS", "RESOURCE", "OFFERED", "GRANTED", "USED", "POLICY", "WHY",
 	}, Text: true}
-	for i := range c.rows {
-		t.Add(c.rows[i].cells(c.format)...)
+	for i := range changed {
+		t.Add(changed[i].cells(o.format)...)
 	}
-	if c.first {
+	if len(before.rows) == 0 { // There is no header yet.
 		return append(lines, t.Lines(width, color)...)
 	}
 	return append(lines, t.Body(width, color)...)
@@ -69,7 +49,7 @@ func (c *comparison) lines(width int, color bool) []string {
 
 // policyChanges returns a line for each policy that was created, edited or deleted, or whose
 // condition Ready has another reason, if it is shown before or after that: one that is invalid has no class.
-func policyChanges(before, after []rest.Policy, shows func(*rest.Policy) bool) []string {
+func policyChanges(before, after []rest.Policy, showsClass func(string) bool) []string {
 	was := make(map[string]*rest.Policy, len(before))
 	for i := range before {
 		was[before[i].Name] = &before[i]
@@ -79,7 +59,7 @@ func policyChanges(before, after []rest.Policy, shows func(*rest.Policy) bool) [
 		now, edited := &after[i], ""
 		old, there := was[now.Name]
 		delete(was, now.Name)
-		if !shows(now) && (!there || !shows(old)) {
+		if !showsClass(now.Class) && (!there || !showsClass(old.Class)) {
 			continue
 		}
 		if !there {
@@ -92,7 +72,7 @@ func policyChanges(before, after []rest.Policy, shows func(*rest.Policy) bool) [
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(was)) {
-		if shows(was[name]) {
+		if showsClass(was[name].Class) {
 			reason, _ := change(was[name].Reason, "")
 			lines = append(lines, "policy "+name+": "+reason)
 		}
@@ -108,7 +88,7 @@ type rowChange struct{ was, is row }
 func changes(before, after []row) []rowChange {
 	was := make(map[rowKey]*row, len(before))
 	for i := range before {
-		was[before[i].key()] = &before[i]
+		was[before[i].rowKey] = &before[i]
 	}
 	var changed []rowChange
 	add := func(c rowChange) {
@@ -119,8 +99,8 @@ func changes(before, after []row) []rowChange {
 	}
 	for i := range after {
 		now := after[i]
-		old := was[now.key()]
-		delete(was, now.key())
+		old := was[now.rowKey]
+		delete(was, now.rowKey)
 		if old == nil {
 			old = now.absent()
 		}
@@ -138,7 +118,7 @@ func changes(before, after []row) []rowChange {
 
 // absent is the row of the same resource while it is not offered. A consumer has, and uses, nothing of it then.
 func (r *row) absent() *row {
-	none := &row{consumer: r.consumer, class: r.class, resource: r.resource}
+	none := &row{rowKey: r.rowKey}
 	if r.granted != nil {
 		none.granted, none.used = &resource.Quantity{}, &resource.Quantity{}
 	}

@@ -142,17 +142,14 @@ func (o *offersOptions) readConsumer(ctx context.Context, client *operatorclient
 	if err != nil {
 		return offersAnswer{}, err
 	}
-	if o.oneClass {
-		c.Offers = ofClass(c.Offers, o.class)
-		if len(c.Offers) == 0 && c.Because == "" {
-			c.Because = "it is offered nothing in this class"
-		}
-	}
-	if o.resource != "" {
-		c.Offers = ofResource(c.Offers, o.resource)
-		if len(c.Offers) == 0 && c.Because == "" {
-			c.Because = "it is not offered " + o.resource
-		}
+	inClass := slices.ContainsFunc(c.Offers, func(x rest.Offer) bool { return o.showsClass(x.Class) })
+	c.Offers = o.narrow(c.Offers)
+	switch {
+	case len(c.Offers) > 0 || c.Because != "":
+	case o.oneClass && !inClass:
+		c.Because = "it is offered nothing in this class"
+	case o.resource != "":
+		c.Because = "it is not offered " + o.resource
 	}
 	answer := offersAnswer{value: c, rows: consumerRows(c), consumer: c}
 	if c.Details != nil {
@@ -169,31 +166,33 @@ func (o *offersOptions) readAll(
 		return offersAnswer{}, err
 	}
 	policies := slices.Clone(all.Policies)
-	if o.oneClass {
-		keepClass(all, o.class)
-	}
-	if o.resource != "" {
-		keepOffers(all, func(offers []rest.Offer) []rest.Offer { return ofResource(offers, o.resource) })
-	}
+	o.keep(all)
 	return offersAnswer{value: all, at: all.Time.Local(), rows: rowsOf(all), policies: policies}, nil
 }
 
-// shows reports whether changes of the policy are shown.
-func (o *offersOptions) shows(p *rest.Policy) bool { return !o.oneClass || p.Class == o.class }
+// showsClass reports whether a class is shown, with the changes of its policies.
+func (o *offersOptions) showsClass(class string) bool { return !o.oneClass || class == o.class }
 
-// keepClass keeps what is of one class, and the consumers that are offered something in it.
-func keepClass(all *rest.Offers, class string) {
-	keepOffers(all, func(offers []rest.Offer) []rest.Offer { return ofClass(offers, class) })
-	all.Policies = slices.DeleteFunc(all.Policies, func(p rest.Policy) bool { return p.Class != class })
+// keep keeps what is shown: policies, offers, and the consumers that have one.
+func (o *offersOptions) keep(all *rest.Offers) {
+	if !o.oneClass && o.resource == "" {
+		return
+	}
+	for i := range all.Consumers {
+		all.Consumers[i].Offers = o.narrow(all.Consumers[i].Offers)
+	}
+	all.Consumers = slices.DeleteFunc(all.Consumers, func(c rest.Consumer) bool { return len(c.Offers) == 0 })
+	all.Policies = slices.DeleteFunc(all.Policies, func(p rest.Policy) bool { return !o.showsClass(p.Class) })
+	all.Anyone = o.narrow(all.Anyone)
 }
 
-// keepOffers keeps some offers, and the consumers that have one.
-func keepOffers(all *rest.Offers, some func([]rest.Offer) []rest.Offer) {
-	kept := all.Consumers[:0]
-	for _, c := range all.Consumers {
-		if c.Offers = some(c.Offers); len(c.Offers) > 0 {
-			kept = append(kept, c)
+// narrow keeps the offers of the class that is shown, and of them the resource.
+func (o *offersOptions) narrow(offers []rest.Offer) []rest.Offer {
+	kept := offers[:0]
+	for _, x := range offers {
+		if o.showsClass(x.Class) && (o.resource == "" || x.Narrow(o.resource)) {
+			kept = append(kept, x)
 		}
 	}
-	all.Consumers, all.Anyone = kept, some(all.Anyone)
+	return kept
 }

@@ -103,7 +103,7 @@ func TestOffersAreSortedByAColumn(t *testing.T) {
 
 func TestAResourceIsKeptWithTheOffersThatHaveIt(t *testing.T) {
 	offers := operatortest.Offers()
-	keepOffers(&offers, func(all []rest.Offer) []rest.Offer { return ofResource(all, "nvidia.com/gpu") })
+	(&offersOptions{resource: "nvidia.com/gpu"}).keep(&offers)
 	var got []string
 	for _, r := range rowsOf(&offers) {
 		got = append(got, r.consumer+"/"+r.class+"/"+r.resource+": "+r.why)
@@ -130,8 +130,7 @@ func TestChangesShowOldAndNewWithTheirReasonsAndWithoutTheHeader(t *testing.T) {
 	before.Policies[0].Generation, after.Policies[0].Generation = 1, 2
 	for _, width := range []int{80, 160} {
 		t.Run(strconv.Itoa(width), func(t *testing.T) {
-			c := new(offersOptions).compare(answerOf(&before), answerOf(&after))
-			lines := c.lines(width, false)
+			lines := new(offersOptions).compare(answerOf(&before), answerOf(&after), width, false)
 			operatortest.Golden(t, fmt.Sprintf("changes-%d.txt", width), lines)
 			operatortest.Fits(t, width, lines)
 		})
@@ -155,7 +154,7 @@ func TestPoliciesThatChangeAreListed(t *testing.T) {
 		"an earlier operator": {[]rest.Policy{policy("a", 0, "Offering"), before[1], before[2]}, nil},
 		"those that are gone": {before[1:2], []string{"policy a: Offering -> -", "policy c: Offering -> -"}},
 	} {
-		if diff := cmp.Diff(tc.want, policyChanges(before, tc.after, new(offersOptions).shows)); diff != "" {
+		if diff := cmp.Diff(tc.want, policyChanges(before, tc.after, new(offersOptions).showsClass)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -175,7 +174,7 @@ func TestChangesOfPoliciesOfOtherClassesAreNotListed(t *testing.T) {
 		"one of another class": {[]rest.Policy{gold}, []rest.Policy{gold, silver}, nil},
 		"that is gone":         {[]rest.Policy{gold, silver}, []rest.Policy{gold}, nil},
 	} {
-		if diff := cmp.Diff(tc.want, policyChanges(tc.before, tc.after, ofGold.shows)); diff != "" {
+		if diff := cmp.Diff(tc.want, policyChanges(tc.before, tc.after, ofGold.showsClass)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)
 		}
 	}
@@ -184,7 +183,7 @@ func TestChangesOfPoliciesOfOtherClassesAreNotListed(t *testing.T) {
 func TestAnAnswerThatIsTheSameChangesNothing(t *testing.T) {
 	before, after := operatortest.Offers(), operatortest.Offers()
 	after.Revision++
-	if got := new(offersOptions).compare(answerOf(&before), answerOf(&after)); got.rows != nil || got.policies != nil {
+	if got := new(offersOptions).compare(answerOf(&before), answerOf(&after), 0, false); got != nil {
 		t.Errorf("got %v", got)
 	}
 }
@@ -242,7 +241,7 @@ CONSUMER   CLASS   RESOURCE   OFFERED   GRANTED   USED   POLICY      WHY
 
 func TestAClassIsKeptWithItsConsumersAndPolicies(t *testing.T) {
 	offers := operatortest.Offers()
-	keepClass(&offers, "gold")
+	(&offersOptions{class: "gold", oneClass: true}).keep(&offers)
 	var got []string
 	for _, c := range offers.Consumers {
 		for _, o := range c.Offers {

@@ -1,49 +1,32 @@
 package offers
 
 import (
-	"cmp"
-	"slices"
-	"strings"
-
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"proffer.dev/proffer/internal/capacity"
-	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
-// The values of --sort. Amounts are of the resource of --resource, or of cpu.
-var orders = []string{"consumer", "class", "policy", "offered", "granted", "used"}
-
-// inOrder sorts the offers, the largest amounts first. What is equal stays as it was, and the default offer last.
-func inOrder(rows []row, order, name string) []row {
-	name = cmp.Or(name, capacity.CPU)
-	all := offersIn(rows)
-	slices.SortStableFunc(all, func(a, b []row) int {
-		byOrder := 0
-		switch order {
-		case "class":
-			byOrder = strings.Compare(a[0].class, b[0].class)
-		case "policy":
-			byOrder = strings.Compare(a[0].policy, b[0].policy)
-		case "offered", "granted", "used":
-			byOrder = quantity.Compare(amountIn(b, order, name), amountIn(a, order, name))
-		}
-		return cmp.Or(isAnyone(a[0])-isAnyone(b[0]), byOrder)
-	})
-	return slices.Concat(all...)
+// rowOrders are the values of --sort. The first is the order of the operator.
+var rowOrders = []output.Order[row]{
+	{Name: "consumer"},
+	{Name: "class", Text: func(r row) string { return r.class }},
+	{Name: "policy", Text: func(r row) string { return r.policy }},
+	{Name: "offered", Amount: func(r row) *resource.Quantity { return r.offered }},
+	{Name: "granted", Amount: func(r row) *resource.Quantity { return r.granted }},
+	{Name: "used", Amount: func(r row) *resource.Quantity { return r.used }},
 }
 
-// amountIn returns one amount of an offer, nil if there is none.
-func amountIn(offer []row, column, name string) *resource.Quantity {
-	i := slices.IndexFunc(offer, func(r row) bool { return r.resource == name })
-	if i < 0 {
-		return nil
+var orders = output.Names(rowOrders)
+
+// inOrder sorts the rows, the largest amounts of the resource first, or else of cpu. The rows of an offer stay
+// together, and the default offer stays last.
+func inOrder(rows []row, order, name string) []row {
+	known := len(rows)
+	for known > 0 && rows[known-1].consumer == output.Anyone {
+		known--
 	}
-	switch column {
-	case "granted":
-		return offer[i].granted
-	case "used":
-		return offer[i].used
-	}
-	return offer[i].offered
+	output.Sort(rows[:known], rowOrders, order, name, func(r row) (rowKey, string) {
+		return rowKey{consumer: r.consumer, class: r.class}, r.resource
+	})
+	return rows
 }

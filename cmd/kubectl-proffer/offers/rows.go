@@ -14,17 +14,15 @@ import (
 // row is one consumer's offer of one resource in one class. An amount is nil if there is none: the default
 // offer has no grants and no use.
 type row struct {
-	consumer, class, resource string
-	offered, granted, used    *resource.Quantity
-	policy                    string
+	rowKey
+	offered, granted, used *resource.Quantity
+	policy                 string
 	// written is the offered amount as the operator writes it in its explanation, and why is the explanation.
 	written, why string
 }
 
 // rowKey identifies what a row is about.
 type rowKey struct{ consumer, class, resource string }
-
-func (r *row) key() rowKey { return rowKey{r.consumer, r.class, r.resource} }
 
 // rowsOf lists all offers, each consumer's by class and resource, and the default offer last.
 func rowsOf(offers *rest.Offers) []row {
@@ -38,7 +36,7 @@ func rowsOf(offers *rest.Offers) []row {
 // consumerRows lists the offers to one consumer. One without offers has a row that says why.
 func consumerRows(c *rest.Consumer) []row {
 	if len(c.Offers) == 0 {
-		return []row{{consumer: c.ClusterID, why: c.Because}}
+		return []row{{rowKey: rowKey{consumer: c.ClusterID}, why: c.Because}}
 	}
 	return offerRows(c.ClusterID, c.Offers)
 }
@@ -48,10 +46,8 @@ func offerRows(consumer string, offers []rest.Offer) []row {
 	for i := range offers {
 		o := &offers[i]
 		for _, name := range slices.Sorted(maps.Keys(o.Resources)) {
-			r := row{
-				consumer: consumer, class: output.Class(o.Class), resource: name,
-				offered: o.Resources.Of(name), policy: o.Policy,
-			}
+			key := rowKey{consumer, output.Class(o.Class), name}
+			r := row{rowKey: key, offered: o.Resources.Of(name), policy: o.Policy}
 			r.written, r.why = rest.Explanation(o.Because, name)
 			if consumer != output.Anyone {
 				r.granted, r.used = o.Granted.OrZero(name), o.Used.OrZero(name)
@@ -60,22 +56,6 @@ func offerRows(consumer string, offers []rest.Offer) []row {
 		}
 	}
 	return rows
-}
-
-// ofClass keeps the offers of one class.
-func ofClass(offers []rest.Offer, class string) []rest.Offer {
-	return slices.DeleteFunc(offers, func(o rest.Offer) bool { return o.Class != class })
-}
-
-// ofResource keeps what is about one resource.
-func ofResource(offers []rest.Offer, name string) []rest.Offer {
-	kept := offers[:0]
-	for _, o := range offers {
-		if o.Narrow(name) {
-			kept = append(kept, o)
-		}
-	}
-	return kept
 }
 
 // byResource has a row for each resource, with exact amounts and explanations in format output.Wide.

@@ -132,16 +132,16 @@ func (o *offersOptions) follow(ctx context.Context, now offersAnswer) error {
 
 // printChanges prints what differs between two answers, if anything.
 func (o *offersOptions) printChanges(before, after *offersAnswer) error {
-	c := o.compare(before, after)
-	if len(c.rows)+len(c.policies) == 0 {
+	p := output.For(o.streams.Out)
+	lines := o.compare(before, after, p.Width, p.Color)
+	if len(lines) == 0 {
 		return nil
 	}
-	p := output.For(o.streams.Out)
 	var err error
 	if output.IsValue(o.format) {
 		err = p.Value(o.format, after.value)
 	} else {
-		err = p.Lines(c.lines(p.Width, p.Color)...)
+		err = p.Lines(lines...)
 	}
 	o.printed()
 	return err

@@ -32,17 +32,15 @@ type consumerRow struct {
 // offer come first.
 func consumerRows(offers *rest.Offers, world *rest.World) []consumerRow {
 	waiting := waitingFor(world.Slices)
-	most := map[string]float64{}
 	rows := []consumerRow{}
 	add := func(key inClass, o *rest.Offer) {
 		waiting := waiting[key]
-		for _, name := range resources(sums(o.Resources), waiting) {
+		for _, name := range resources(o.Resources, waiting) {
 			row := consumerRow{
 				Consumer: key.consumer, Class: key.class, Resource: name, Offered: o.Resources.Of(name),
-				Granted: o.Granted.OrZero(name), Used: o.Used.OrZero(name), Waiting: waiting.orZero(name),
+				Granted: o.Granted.OrZero(name), Used: o.Used.OrZero(name), Waiting: waiting.OrZero(name),
 			}
 			row.UsedPercent = percent(row.Used, row.Offered)
-			most[key.consumer] = max(most[key.consumer], share(row.Used, row.Offered))
 			rows = append(rows, row)
 		}
 	}
@@ -59,10 +57,10 @@ func consumerRows(offers *rest.Offers, world *rest.World) []consumerRow {
 		add(key, &rest.Offer{})
 	}
 	slices.SortFunc(rows, func(a, b consumerRow) int {
-		return cmp.Or(cmp.Compare(most[b.Consumer], most[a.Consumer]), cmp.Compare(a.Consumer, b.Consumer),
+		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer),
 			cmp.Compare(output.Class(a.Class), output.Class(b.Class)), cmp.Compare(a.Resource, b.Resource))
 	})
-	return rows
+	return arranged(rows, consumerOrders, "", "")
 }
 
 func consumersTable(rows []consumerRow, format string) *output.Table {
@@ -84,8 +82,8 @@ func waitingFor(of []rest.WorldSlice) perKey[inClass] {
 		for name, asked := range s.Asked {
 			missing := asked.DeepCopy()
 			missing.Sub(s.Granted[name])
-			if missing.Sign() > 0 {
-				waiting.sumsFor(inClass{s.Consumer, s.Class}).addOne(name, missing)
+			if positive(&missing) {
+				add(waiting.sumsFor(inClass{s.Consumer, s.Class}), rest.Amounts{name: missing})
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package top
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -45,8 +46,8 @@ func useOf(pods []rest.WorldPod) nodeUse {
 		if p.Consumer != "" {
 			of = u.used
 		}
-		of.sumsFor(p.Node).add(p.Requests)
-		of.sumsFor(p.Node).addOne(capacity.Pods, one)
+		add(of.sumsFor(p.Node), p.Requests)
+		add(of.sumsFor(p.Node), rest.Amounts{capacity.Pods: one})
 	}
 	return u
 }
@@ -78,7 +79,7 @@ type totalRow struct {
 func nodeRows(offers *rest.Offers, snapshot *rest.World) (nodes []nodeRow, total []totalRow, err error) {
 	nodes, total = []nodeRow{}, []totalRow{}
 	pools, use := poolsOf(snapshot), useOf(snapshot.Pods)
-	allocatable, local, used := sums{}, sums{}, sums{}
+	allocatable, local, used := rest.Amounts{}, rest.Amounts{}, rest.Amounts{}
 	for i := range snapshot.Nodes {
 		n := &snapshot.Nodes[i]
 		parsed, err := world.NodeOf(n)
@@ -86,34 +87,34 @@ func nodeRows(offers *rest.Offers, snapshot *rest.World) (nodes []nodeRow, total
 			return nil, nil, fmt.Errorf("reading the operator's snapshot: %w", err)
 		}
 		in := poolsWith(pools, &parsed)
-		a, l, u := sums(n.Allocatable), use.local[n.Name], use.used[n.Name]
-		for _, name := range resources(a) {
-			if positive(name, a, l, u) {
-				nodes = append(nodes, nodeRow{
-					Node: n.Name, State: stateOf(n), Resource: name,
-					Allocatable: a.orZero(name), Local: l.orZero(name), Used: u.orZero(name), Pools: in,
-				})
+		for _, name := range resources(n.Allocatable) {
+			row := nodeRow{
+				Node: n.Name, State: stateOf(n), Resource: name, Allocatable: n.Allocatable.Of(name),
+				Local: use.local[n.Name].OrZero(name), Used: use.used[n.Name].OrZero(name), Pools: in,
+			}
+			if slices.ContainsFunc([]*resource.Quantity{row.Allocatable, row.Local, row.Used}, positive) {
+				nodes = append(nodes, row)
 			}
 		}
 		if len(in) > 0 {
-			allocatable.add(n.Allocatable)
-			local.add(rest.Amounts(l))
-			used.add(rest.Amounts(u))
+			add(allocatable, n.Allocatable)
+			add(local, use.local[n.Name])
+			add(used, use.used[n.Name])
 		}
 	}
-	offered := sums{}
+	offered := rest.Amounts{}
 	for i := range offers.Consumers {
 		for _, o := range offers.Consumers[i].Offers {
-			offered.add(o.Resources)
+			add(offered, o.Resources)
 		}
 	}
 	for _, name := range resources(allocatable, offered) {
-		if positive(name, allocatable, offered) {
-			row := totalRow{
-				Resource: name, Allocatable: allocatable.orZero(name), Local: local.orZero(name),
-				Used: used.orZero(name), Offered: offered.orZero(name),
-			}
-			row.OfferedPercent = percent(row.Offered, row.Allocatable)
+		row := totalRow{
+			Resource: name, Allocatable: allocatable.OrZero(name), Local: local.OrZero(name),
+			Used: used.OrZero(name), Offered: offered.OrZero(name),
+		}
+		row.OfferedPercent = percent(row.Offered, row.Allocatable)
+		if positive(row.Allocatable) || positive(row.Offered) {
 			total = append(total, row)
 		}
 	}

@@ -31,15 +31,15 @@ func policyRows(offers *rest.Offers) []policyRow {
 	offered, used := perKey[string]{}, perKey[string]{}
 	for i := range offers.Consumers {
 		for _, o := range offers.Consumers[i].Offers {
-			offered.sumsFor(o.Policy).add(o.Resources)
-			used.sumsFor(o.Policy).add(o.Used)
+			add(offered.sumsFor(o.Policy), o.Resources)
+			add(used.sumsFor(o.Policy), o.Used)
 		}
 	}
 	rows := []policyRow{}
 	for i := range offers.Policies {
 		p := &offers.Policies[i]
 		offered, used := offered[p.Name], used[p.Name]
-		names := resources(sums(p.Capacity), sums(p.Committed), sums(p.Remaining), offered)
+		names := resources(p.Capacity, p.Committed, p.Remaining, offered)
 		if len(names) == 0 {
 			names = []string{""}
 		}
@@ -47,7 +47,7 @@ func policyRows(offers *rest.Offers) []policyRow {
 			row := policyRow{Policy: p.Name, Class: p.Class, Reason: p.Reason, Nodes: p.Nodes, Resource: name}
 			if name != "" {
 				row.Capacity, row.Committed, row.Remaining = p.Capacity.Of(name), p.Committed.Of(name), p.Remaining.Of(name)
-				row.Used, row.Offered = used.orZero(name), offered.orZero(name)
+				row.Used, row.Offered = used.OrZero(name), offered.OrZero(name)
 				row.OfferedPercent = percent(row.Offered, row.Capacity)
 			}
 			rows = append(rows, row)

@@ -11,39 +11,21 @@ import (
 	"proffer.dev/proffer/api/rest"
 )
 
-// sums are amounts by resource that are being added up.
-type sums rest.Amounts
-
-func (s sums) add(amounts rest.Amounts) {
+// add adds amounts to sums. A sum has the format of its first amount, such as that of 4Gi.
+func add(sums, amounts rest.Amounts) {
 	for name, amount := range amounts {
-		s.addOne(name, amount)
-	}
-}
-
-func (s sums) addOne(name string, amount resource.Quantity) {
-	sum := s[name].DeepCopy()
-	if sum.IsZero() {
-		sum = amount.DeepCopy() // The format of the first amount stays, such as that of 4Gi.
-	} else {
+		sum := sums[name].DeepCopy()
 		sum.Add(amount)
+		sums[name] = sum
 	}
-	s[name] = sum
 }
 
-// orZero returns the sum of a resource.
-func (s sums) orZero(name string) *resource.Quantity { return rest.Amounts(s).OrZero(name) }
-
-// share returns how much of the whole the part is, 0 without a whole.
-func share(part, whole *resource.Quantity) float64 {
-	if whole == nil || whole.Sign() <= 0 {
-		return 0
-	}
-	return part.AsApproximateFloat64() / whole.AsApproximateFloat64()
-}
+// positive reports whether there is an amount of more than 0.
+func positive(amount *resource.Quantity) bool { return amount != nil && amount.Sign() > 0 }
 
 // percent returns how much part is of whole, rounded down, nil without a whole.
 func percent(part, whole *resource.Quantity) *int {
-	if whole == nil || whole.Sign() <= 0 {
+	if !positive(whole) {
 		return nil
 	}
 	return new(int(part.AsApproximateFloat64() * 100 / whole.AsApproximateFloat64()))
@@ -63,31 +45,22 @@ func percentText(percent *int) string {
 	return strconv.Itoa(*percent) + "%"
 }
 
-// positive reports whether any of the sums has more than 0 of the resource.
-func positive(name string, of ...sums) bool {
-	return slices.ContainsFunc(of, func(s sums) bool { sum := s[name]; return sum.Sign() > 0 })
-}
-
 // resources returns the sorted names of the resources in any of the sums.
-func resources(of ...sums) []string {
-	all := map[string]struct{}{}
-	for _, s := range of {
-		for name := range s {
-			all[name] = struct{}{}
-		}
+func resources(of ...rest.Amounts) []string {
+	all := rest.Amounts{}
+	for _, sums := range of {
+		maps.Copy(all, sums)
 	}
 	return slices.Sorted(maps.Keys(all))
 }
 
 // perKey are sums by some key.
-type perKey[K comparable] map[K]sums
+type perKey[K comparable] map[K]rest.Amounts
 
 // sumsFor returns the sums of a key, new ones for a new key.
-func (p perKey[K]) sumsFor(key K) sums {
-	s, ok := p[key]
-	if !ok {
-		s = sums{}
-		p[key] = s
+func (p perKey[K]) sumsFor(key K) rest.Amounts {
+	if p[key] == nil {
+		p[key] = rest.Amounts{}
 	}
-	return s
+	return p[key]
 }

@@ -120,20 +120,20 @@ func TestEachOrderIsByItsColumn(t *testing.T) {
 	checkOrders(t, nodes, nodeOrders, func(r nodeRow) *output.Table { return nodesTable([]nodeRow{r}, output.Wide) })
 }
 
-func checkOrders[R any](t *testing.T, rows []R, orders []order[R], table func(R) *output.Table) {
+func checkOrders[R any](t *testing.T, rows []R, orders []output.Order[R], table func(R) *output.Table) {
 	t.Helper()
 	for _, o := range orders {
 		for _, r := range rows {
 			of := table(r)
-			column := slices.Index(of.Header, strings.ToUpper(o.name))
+			column := slices.Index(of.Header, strings.ToUpper(o.Name))
 			if column < 0 {
-				t.Fatalf("--sort=%s is no column of %v", o.name, of.Header)
+				t.Fatalf("--sort=%s is no column of %v", o.Name, of.Header)
 			}
-			if o.of == nil || o.of(r) == nil {
+			if o.Amount == nil || o.Amount(r) == nil {
 				continue
 			}
-			if got, want := o.of(r), resource.MustParse(of.Rows[0].Cells[column]); got.Cmp(want) != 0 {
-				t.Errorf("--sort=%s is by %s, and the column has %s", o.name, got, &want)
+			if got, want := o.Amount(r), resource.MustParse(of.Rows[0].Cells[column]); got.Cmp(want) != 0 {
+				t.Errorf("--sort=%s is by %s, and the column has %s", o.Name, got, &want)
 			}
 		}
 	}
