@@ -113,6 +113,17 @@ type list struct {
 	wrong, warnings int
 }
 
+// listed returns the findings about the first things that are listed one by one: MaxRows, and MaxOfOne of an owner.
+func listed[T any](all []T, owner func(T) string, finding func(T) rest.Finding) (first []rest.Finding) {
+	of := map[string]int{}
+	for _, thing := range all {
+		if of[owner(thing)]++; len(first) < MaxRows && of[owner(thing)] <= MaxOfOne {
+			first = append(first, finding(thing))
+		}
+	}
+	return first
+}
+
 // add appends the first MaxRows findings, which are of one kind and status. If the count is higher, one more
 // finding counts the others, and names the page and the command that list them.
 func (l *list) add(count int, first []rest.Finding, page, do string) {

@@ -21,40 +21,27 @@ const (
 	listWaits  = "kubectl proffer top consumers"
 )
 
-// sliceKinds are the kinds of findings about slices, with the command that lists more of them.
-var sliceKinds = []struct{ kind, status, list string }{
-	{unwritable, rest.StatusWarning, listSlices},
-	{denied, rest.StatusWarning, listSlices},
-	{waiting, rest.StatusWarning, listSlices},
-	{capped, rest.StatusWarning, listWaits},
-}
-
 // addSlices adds the slices that are denied, wait or are capped.
 func (l *list) addSlices(s *table.Snapshot) {
 	if s.Slices == nil {
 		return
 	}
-	byKind := map[string]*oldest{}
+	byKind := map[string][]*agedSlice{}
 	for d := range s.Slices.All {
-		kind := kindOf(&d)
-		if kind == "" {
-			continue
+		if kind := kindOf(&d); kind != "" {
+			byKind[kind] = append(byKind[kind], &agedSlice{d, sinceWhen(&d, kind, s.Time)})
 		}
-		if byKind[kind] == nil {
-			byKind[kind] = &oldest{}
-		}
-		byKind[kind].add(d, sinceWhen(&d, kind, s.Time))
 	}
-	for _, k := range sliceKinds {
-		o := byKind[k.kind]
-		if o == nil {
-			continue
+	for _, kind := range Kinds {
+		all, list := byKind[kind], listSlices
+		if kind == capped {
+			list = listWaits
 		}
-		var first []rest.Finding
-		for i := range o.first {
-			first = append(first, ofSlice(k.kind, k.status, &o.first[i]))
-		}
-		l.add(o.count, first, rest.ConsumersPage, k.list)
+		slices.SortStableFunc(all, byAge)
+		first := listed(all, func(a *agedSlice) string { return a.Namespace }, func(a *agedSlice) rest.Finding {
+			return ofSlice(kind, a)
+		})
+		l.add(len(all), first, rest.ConsumersPage, list)
 	}
 }
 
@@ -97,57 +84,31 @@ func sinceWhen(d *table.DecidedSlice, kind string, now time.Time) time.Time {
 	return since
 }
 
-// aged is a slice, and since when it is as it is, zero for an unknown time.
-type aged struct {
-	slice table.DecidedSlice
+// agedSlice is a slice, and since when it is as it is, zero for an unknown time. Its namespace is its consumer's.
+type agedSlice struct {
+	table.DecidedSlice
 	since time.Time
 }
 
-// oldest counts slices, and holds the MaxRows that are as they are for longest, MaxOfOne of a consumer. Slices with
-// an unknown time come last.
-type oldest struct {
-	first []aged
-	count int
-}
-
-func (o *oldest) add(d table.DecidedSlice, since time.Time) {
-	o.count++
-	at := slices.IndexFunc(o.first, func(a aged) bool { return earlier(since, a.since) })
-	if at < 0 {
-		at = len(o.first)
+// byAge compares two slices, the one that is as it is for longer first. An unknown time comes last.
+func byAge(a, b *agedSlice) int {
+	switch {
+	case a.since.IsZero() == b.since.IsZero():
+		return a.since.Compare(b.since)
+	case a.since.IsZero():
+		return 1
 	}
-	if at < MaxRows {
-		o.first = slices.Insert(o.first, at, aged{d, since})
-		o.limit(d.Namespace)
-		o.first = o.first[:min(len(o.first), MaxRows)]
-	}
-}
-
-// limit leaves MaxOfOne slices of a namespace, which is a consumer's.
-func (o *oldest) limit(namespace string) {
-	own, last := 0, 0
-	for i := range o.first {
-		if o.first[i].slice.Namespace == namespace {
-			own, last = own+1, i
-		}
-	}
-	if own > MaxOfOne {
-		o.first = slices.Delete(o.first, last, last+1)
-	}
-}
-
-func earlier(a, b time.Time) bool {
-	return !a.IsZero() && (b.IsZero() || a.Before(b))
+	return -1
 }
 
 // ofSlice returns the finding about one slice.
-func ofSlice(kind, status string, a *aged) rest.Finding {
-	d, resource := &a.slice, liqo.ResourceSlices.GroupResource().String()
+func ofSlice(kind string, a *agedSlice) rest.Finding {
+	resource := liqo.ResourceSlices.GroupResource().String()
 	f := rest.Finding{
-		Kind: kind, Status: status, Page: pageOf(d.Consumer),
-		Do: explain(d.Consumer, fmt.Sprintf("kubectl -n %s describe %s %s", d.Namespace, resource, d.Name)),
+		Kind: kind, Status: rest.StatusWarning, Page: pageOf(a.Consumer),
+		Do: explain(a.Consumer, fmt.Sprintf("kubectl -n %s describe %s %s", a.Namespace, resource, a.Name)),
 		Message: fmt.Sprintf("ResourceSlice %s/%s, class %s: %s",
-			d.Namespace, d.Name, visible.Class(d.Class), sentence(d.Because())),
+			a.Namespace, a.Name, visible.Class(a.Class), sentence(a.Because())),
 	}
 	if since := a.since; !since.IsZero() {
 		f.Since = &since // A copy, so that the slice does not outlive its evaluation.
@@ -177,22 +138,16 @@ func pageOf(consumer string) string {
 
 // addExcesses adds the slices whose pods request more than was granted.
 func (l *list) addExcesses(all []table.Excess) {
-	var first []rest.Finding
-	listed := map[string]int{}
-	for i := range all {
-		e := &all[i]
-		if listed[e.Consumer]++; len(first) == MaxRows || listed[e.Consumer] > MaxOfOne {
-			continue
-		}
+	first := listed(all, func(e table.Excess) string { return e.Consumer }, func(e table.Excess) rest.Finding {
 		var amounts []string
 		for _, name := range slices.Sorted(maps.Keys(e.Amounts)) {
 			amounts = append(amounts, capacity.HumanFormat(name, e.Amounts[name])(e.Amounts[name])+" "+name)
 		}
-		first = append(first, rest.Finding{
+		return rest.Finding{
 			Kind: grants, Status: rest.StatusWarning, Page: pageOf(e.Consumer), Do: explain(e.Consumer, listWaits),
 			Message: fmt.Sprintf("Pods of ResourceSlice %s, class %s, request more than it was granted: %s more.",
 				e.Slice, visible.Class(e.Class), kube.First(amounts)),
-		})
-	}
+		}
+	})
 	l.add(len(all), first, rest.ConsumersPage, listWaits)
 }
