@@ -27,19 +27,10 @@ type Exhaustion struct {
 }
 
 // Exhaustions returns the resources of pools of which nothing will be left within 24 hours, the next one first. Those
-// of which nothing is left already are not among them. Pages ask every few seconds, and a minute brings new samples,
-// so they are worked out once for each. The caller must not change them.
+// of which nothing is left already are not among them.
 func (r *Ring) Exhaustions() []Exhaustion {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.exhaustionsAt != r.last {
-		r.exhaustionsAt, r.exhaustions = r.last, r.foresee()
-	}
-	return r.exhaustions
-}
-
-// foresee works out the exhaustions from the samples.
-func (r *Ring) foresee() []Exhaustion {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
 	var all []Exhaustion
 	for subject, h := range r.pools {
 		if in, ok := h.exhaustion(r.last); ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"time"
 )
 
@@ -120,10 +121,4 @@ func (m *Month) Total() []Due {
 	return m.total
 }
 
-func unknownDays() []float64 {
-	days := make([]float64, Days)
-	for i := range days {
-		days[i] = math.NaN()
-	}
-	return days
-}
+func unknownDays() []float64 { return slices.Repeat([]float64{math.NaN()}, Days) }

@@ -41,9 +41,6 @@ type Ring struct {
 	first, last int64
 	pools       map[Subject]*history
 	consumers   map[Subject]*history
-	// exhaustions are by the samples up to the minute exhaustionsAt, 0 for none.
-	exhaustions   []Exhaustion
-	exhaustionsAt int64
 }
 
 // Add adds the samples of a time. It ignores a second time in the same minute. If the clock was set back, it begins
@@ -57,7 +54,6 @@ func (r *Ring) Add(at time.Time, pools, consumers []Sample) {
 	}
 	if r.first == 0 || minute < r.last {
 		r.first, r.pools, r.consumers = minute, map[Subject]*history{}, map[Subject]*history{}
-		r.exhaustionsAt = 0
 	}
 	// Nobody knows the minutes in which the process was stopped.
 	for missed := max(r.last+1, minute-int64(samples)+1); missed <= minute; missed++ {
