@@ -1,13 +1,13 @@
 package page
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
 	"html/template"
-	"mime"
 	"net/http"
-	"path"
+	"time"
 )
 
 // htmxFile is the unchanged dist/htmx.min.js of the npm package htmx.org, of the version in its name.
@@ -17,7 +17,7 @@ const htmxFile = "htmx-2.0.11.min.js"
 var files embed.FS
 
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
-	"class": className, "held": heldRows, "one": one, "default": defaultRows, "ofSlice": amountsOfSlice,
+	"class": className, "held": heldRows, "default": defaultRows, "ofSlice": amountsOfSlice,
 	"requests": requests, "offerChange": offerChange, "grantChange": grantChange, "labels": labelled, "linkable": linkable,
 	"segment": segment, "count": count, "moment": moment, "machine": machine, "leaveOut": leaveOut,
 	"htmx": func() string { return htmxFile },
@@ -32,22 +32,17 @@ func init() {
 		if err != nil {
 			panic(err) // It is embedded.
 		}
-		assets[name] = asset(mime.TypeByExtension(path.Ext(name)), content)
+		assets[name] = asset(name, content)
 	}
 }
 
 // asset serves a file. A browser that has it asks whether it is still the same.
-func asset(contentType string, content []byte) http.Handler {
+func asset(name string, content []byte) http.Handler {
 	tag := `"` + sumOf(content) + `"`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", tag)
 		w.Header().Set("Cache-Control", "no-cache")
-		if r.Header.Get("If-None-Match") == tag {
-			w.WriteHeader(http.StatusNotModified)
-			return
-		}
-		w.Header().Set("Content-Type", contentType)
-		_, _ = w.Write(content)
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
 	})
 }
 

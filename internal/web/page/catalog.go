@@ -49,16 +49,18 @@ func catalogPage(view View, r *http.Request) (document, error) {
 
 // rowsOf returns the amounts of each resource that the entry has, by name.
 func rowsOf(status *v1alpha1.OfferStatus) []amounts {
-	names := map[corev1.ResourceName]bool{}
-	for _, all := range []v1alpha1.Quantities{status.Available, status.Held, status.Ceiling, status.LargestPod} {
-		for name := range all {
-			names[name] = true
-		}
+	columns := []v1alpha1.Quantities{status.Available, status.Held, status.Ceiling, status.LargestPod}
+	named := v1alpha1.Quantities{}
+	for _, all := range columns {
+		maps.Copy(named, all)
 	}
-	rows := make([]amounts, 0, len(names))
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		texts := quantity.Human(string(name), quantityOf(status.Available, name), quantityOf(status.Held, name),
-			quantityOf(status.Ceiling, name), quantityOf(status.LargestPod, name))
+	rows := make([]amounts, 0, len(named))
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		var row []*resource.Quantity
+		for _, all := range columns {
+			row = append(row, quantityOf(all, name))
+		}
+		texts := quantity.Human(string(name), row...)
 		rows = append(rows, amounts{
 			Resource: string(name), Available: cmp.Or(texts[0], none), Held: cmp.Or(texts[1], none),
 			Ceiling: cmp.Or(texts[2], none), LargestPod: cmp.Or(texts[3], none),
@@ -74,18 +76,6 @@ func quantityOf(all v1alpha1.Quantities, name corev1.ResourceName) *resource.Qua
 		return nil
 	}
 	return &q.Quantity
-}
-
-// labelled returns labels as in "region=eu-south, tier=gold".
-func labelled(labels v1alpha1.Labels) string {
-	if len(labels) == 0 {
-		return none
-	}
-	var all []string
-	for _, key := range slices.Sorted(maps.Keys(labels)) {
-		all = append(all, key+"="+string(labels[key]))
-	}
-	return strings.Join(all, ", ")
 }
 
 // linkable reports whether an address leads to a web page. Others, such as javascript:, are only text.

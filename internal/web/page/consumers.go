@@ -159,9 +159,7 @@ type consumersQuery struct {
 func readConsumersQuery(r *http.Request) (q consumersQuery, err error) {
 	query := r.URL.Query()
 	q.Page = 1
-	for name, field := range map[string]*string{
-		"filter": &q.Filter, "class": &q.Class, "state": &q.State, "sort": &q.Sort, "by": &q.By,
-	} {
+	for name, field := range q.texts() {
 		if *field = strings.TrimSpace(query.Get(name)); len(*field) > maxID {
 			return q, fmt.Errorf("%s has %d bytes: write at most %d", name, len(*field), maxID)
 		}
@@ -180,14 +178,18 @@ func readConsumersQuery(r *http.Request) (q consumersQuery, err error) {
 	return q, nil
 }
 
+// texts returns the parts of the query but the page, by name.
+func (q *consumersQuery) texts() map[string]*string {
+	return map[string]*string{"filter": &q.Filter, "class": &q.Class, "state": &q.State, "sort": &q.Sort, "by": &q.By}
+}
+
 // link returns the address of a page that is sorted by a column.
 func (q *consumersQuery) link(sort string, page int) string {
-	values := url.Values{}
-	for name, value := range map[string]string{
-		"filter": q.Filter, "class": q.Class, "state": q.State, "sort": sort, "by": q.By,
-	} {
-		if value != "" && (name != "by" || value != defaultResource) {
-			values.Set(name, value)
+	values, to := url.Values{}, *q
+	to.Sort = sort
+	for name, value := range to.texts() {
+		if *value != "" && (name != "by" || *value != defaultResource) {
+			values.Set(name, *value)
 		}
 	}
 	if page > 1 {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,29 +50,21 @@ func monthOf(view View, of trends.Subject) *lines {
 
 // pictureOf draws lines. The text that says what it shows begins with since.
 func pictureOf(l *trends.Lines, of trends.Subject, since string) *lines {
-	most := 0.0
-	for _, line := range [][]float64{l.Capacity, l.Committed, l.Used} {
-		for _, y := range line {
-			if y > most { // It is not NaN.
-				most = y
-			}
-		}
+	names, most := []string{"capacity", "committed", "used"}, 0.0
+	if l.Capacity == nil {
+		names[1] = "granted"
 	}
-	out := &lines{Capacity: draw(l.Capacity, most), Committed: draw(l.Committed, most), Used: draw(l.Used, most)}
 	var parts []string
-	for _, part := range []struct {
-		name string
-		line []float64
-	}{{"capacity", l.Capacity}, {"committed", l.Committed}, {"used", l.Used}} {
-		if part.name == "committed" && l.Capacity == nil {
-			part.name = "granted"
-		}
-		if s, ok := spanOf(part.line); ok {
-			parts = append(parts, part.name+" "+s.text(of.Resource))
+	for i, line := range [][]float64{l.Capacity, l.Committed, l.Used} {
+		if known := knownOf(line); len(known) > 0 {
+			parts = append(parts, names[i]+" "+spanOf(of.Resource, known))
+			most = max(most, slices.Max(known))
 		}
 	}
-	out.Text = since + strings.Join(parts, "; ")
-	return out
+	return &lines{
+		Capacity: draw(l.Capacity, most), Committed: draw(l.Committed, most), Used: draw(l.Used, most),
+		Text: since + strings.Join(parts, "; "),
+	}
 }
 
 // draw writes a line as an SVG path. Where it is not known it has a gap.
@@ -93,30 +86,16 @@ func draw(line []float64, most float64) string {
 	return b.String()
 }
 
-// span holds the least, the most and the last amount of a line that are known.
-type span struct{ least, most, last float64 }
+// knownOf returns the amounts of a line that are known.
+func knownOf(line []float64) []float64 { return slices.DeleteFunc(slices.Clone(line), math.IsNaN) }
 
-// spanOf returns false for a line without a known amount.
-func spanOf(line []float64) (s span, ok bool) {
-	for _, y := range line {
-		if math.IsNaN(y) {
-			continue
-		}
-		if !ok {
-			s, ok = span{y, y, y}, true
-		}
-		s = span{min(s.least, y), max(s.most, y), y}
-	}
-	return s, ok
-}
-
-// text writes the span as in "4 to 7, last 5", or one amount if they are the same.
-func (s span) text(name string) string {
+// spanOf writes known amounts as in "4 to 7, last 5", or one amount if they are the same.
+func spanOf(name string, known []float64) string {
 	amount := func(y float64) *resource.Quantity {
 		q := quantity.Of(name, int64(min(y, math.MaxInt64/2))) // The largest amount is rounded up beyond an int64.
 		return &q
 	}
-	texts := quantity.Human(name, amount(s.least), amount(s.most), amount(s.last))
+	texts := quantity.Human(name, amount(slices.Min(known)), amount(slices.Max(known)), amount(known[len(known)-1]))
 	if texts[0] == texts[1] {
 		return texts[0]
 	}

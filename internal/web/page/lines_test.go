@@ -82,11 +82,11 @@ func TestTheTextOfALineHasItsLeastAndItsMost(t *testing.T) {
 	for want, line := range map[string][]float64{
 		"1 to 7, last 4": {math.NaN(), 4000, 7000, math.NaN(), 1000, 4000, math.NaN()}, "4": {4000, 4000},
 	} {
-		if s, ok := spanOf(line); !ok || s.text("cpu") != want {
-			t.Errorf("got %q, want %q", s.text("cpu"), want)
+		if got := spanOf("cpu", knownOf(line)); got != want {
+			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	if _, ok := spanOf([]float64{math.NaN()}); ok {
+	if len(knownOf([]float64{math.NaN()})) > 0 {
 		t.Error("a line of which nothing is known has a text")
 	}
 }

@@ -119,7 +119,7 @@ func New(operator Operator) *Handler {
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	Secure(w.Header())
 	if err := h.origins.Check(r); err != nil {
 		Refuse(w, r, http.StatusForbidden, "Another site sent this request.")
 		return
@@ -127,8 +127,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// secure sets the headers of every answer.
-func secure(header http.Header) {
+// Secure sets the headers of every answer, also of those in the place of a page.
+func Secure(header http.Header) {
 	header.Set("Content-Security-Policy",
 		"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
 	header.Set("X-Content-Type-Options", "nosniff")
@@ -196,8 +196,9 @@ func (h *Handler) live(build func(View, *http.Request) (document, error), sameFo
 		}
 		of, query := view.Evaluated(), r.URL.Query()
 		tag := fmt.Sprintf("%s-%d", h.process, of.Revision)
-		all := overviewFor(view, r)
-		if all != nil {
+		var all *rest.Overview // It stays nil for a request whose right is not that of the overview.
+		if Shows(r) == rest.OffersPath {
+			all = new(view.Overview())
 			tag += "-" + findingsTag(all)
 		}
 		if sameFor > 0 {
@@ -229,15 +230,6 @@ func (h *Handler) live(build func(View, *http.Request) (document, error), sameFo
 func refuseUnready(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Retry-After", "1")
 	Refuse(w, r, http.StatusServiceUnavailable, "Nothing is evaluated yet.")
-}
-
-// overviewFor returns what needs somebody, nil for a request whose right is not that of the overview.
-func overviewFor(view View, r *http.Request) *rest.Overview {
-	if Shows(r) != rest.OffersPath {
-		return nil
-	}
-	all := view.Overview()
-	return &all
 }
 
 // findingsTag is the same for the same findings, and if the same is not known.

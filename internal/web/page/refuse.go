@@ -46,7 +46,7 @@ func Deny(w http.ResponseWriter, r *http.Request, code int, path string) {
 }
 
 func refuse(w http.ResponseWriter, r *http.Request, code int, said *refusal) {
-	secure(w.Header())
+	Secure(w.Header())
 	said.Code, said.Text, said.Message = code, http.StatusText(code), cmp.Or(messages[code], "The operator cannot answer.")
 	write(w, r, code, "layout", document{Title: said.Text, Body: "refusal", Data: said})
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/visible"
 )
@@ -34,26 +35,11 @@ type amountsRow struct {
 	Why                     string
 }
 
-// heldRows returns a row for each class and resource that a consumer is offered.
-func heldRows(offers []rest.Offer) []amountsRow {
-	var rows []amountsRow
-	for i := range offers {
-		rows = append(rows, rowsOfOffer(&offers[i], rest.Amounts.OrZero)...)
-	}
-	return rows
-}
-
-// one returns a list of one offer.
-func one(o rest.Offer) []rest.Offer { return []rest.Offer{o} }
+// heldRows returns a row for each resource of an offer to a consumer.
+func heldRows(o rest.Offer) []amountsRow { return rowsOfOffer(&o, rest.Amounts.OrZero) }
 
 // defaultRows is heldRows for the default offer, of which nobody has or uses anything.
-func defaultRows(offers []rest.Offer) []amountsRow {
-	var rows []amountsRow
-	for i := range offers {
-		rows = append(rows, rowsOfOffer(&offers[i], rest.Amounts.Of)...)
-	}
-	return rows
-}
+func defaultRows(o rest.Offer) []amountsRow { return rowsOfOffer(&o, rest.Amounts.Of) }
 
 // rowsOfOffer returns a row for each resource. The held is the amount that a consumer was granted, or uses.
 func rowsOfOffer(o *rest.Offer, held func(rest.Amounts, string) *resource.Quantity) []amountsRow {
@@ -109,12 +95,17 @@ func grantChange(c rest.SliceChange) change {
 }
 
 // listed returns amounts as in "cpu=2, memory=4Gi", 0 if there are none.
-func listed(amounts map[string]string) string {
+func listed(amounts map[string]string) string { return cmp.Or(pairs(amounts), "0") }
+
+// labelled returns labels as in "region=eu-south, tier=gold".
+func labelled(labels v1alpha1.Labels) string { return cmp.Or(pairs(labels), none) }
+
+func pairs[V ~string](of map[string]V) string {
 	var all []string
-	for _, name := range slices.Sorted(maps.Keys(amounts)) {
-		all = append(all, name+"="+amounts[name])
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		all = append(all, name+"="+string(of[name]))
 	}
-	return cmp.Or(strings.Join(all, ", "), "0")
+	return strings.Join(all, ", ")
 }
 
 // count writes a number with its noun, as in "2 nodes".
