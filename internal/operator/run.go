@@ -26,7 +26,6 @@ import (
 	"proffer.dev/proffer/internal/resourcereader"
 	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
-	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/outside"
 )
@@ -163,10 +162,9 @@ func assemble(
 	if err := p.buildPlugins(mgr); err != nil {
 		return err
 	}
-	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version).WithProcess(p.vitals.process)
-	ring := &trends.Ring{}
-	pages.WithTrends(ring).WithMonth(p.vitals.month)
-	if err := mgr.Add(&sampler{table: p.table, ring: ring}); err != nil {
+	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version)
+	pages.Process, pages.Month = p.vitals.process, p.vitals.month
+	if err := mgr.Add(&sampler{table: p.table, ring: pages.Trends}); err != nil {
 		return err
 	}
 	if p.OrchestrateAs != "" {
@@ -174,7 +172,7 @@ func assemble(
 		if err != nil {
 			return err
 		}
-		pages.WithToggling(toggling)
+		pages.Toggling = &toggling
 	}
 	if err := metrics.Registry.Register(pages); err != nil {
 		return err

@@ -74,7 +74,8 @@ func (l *togglers) serve(config *rest.Config, legacy bool) (metrics, catalog htt
 	}, funcr.Options{})
 	toggling, err := newToggling(config, clusters, &Options{LegacyToggle: legacy}, log)
 	test.Must(l.t, err)
-	pages := web.New(table.New(), capacity.NewLedger(), clusters, nil, "v0.1.0").WithToggling(toggling)
+	pages := web.New(table.New(), capacity.NewLedger(), clusters, nil, "v0.1.0")
+	pages.Toggling = &toggling
 	mux := http.NewServeMux()
 	for path, handler := range pages.Handlers() {
 		mux.Handle(path, handler)

@@ -5,7 +5,6 @@ import (
 	"net/http"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/internal/table"
 )
 
 // openAPI describes all paths below /api.
@@ -17,9 +16,9 @@ var openAPI []byte
 func (s *Server) API() http.Handler {
 	mux := http.NewServeMux()
 	s.get(mux, rest.ClustersPath, s.allClusters)
-	s.get(mux, rest.CatalogPath, s.afterFirst(s.allCatalogs))
-	s.get(mux, rest.CatalogPath+"/{clusterID}", s.afterFirst(s.oneCatalog))
-	s.get(mux, rest.OpenAPIPath, s.describe)
+	s.get(mux, rest.CatalogPath, s.afterFirst(problemOf, s.allCatalogs))
+	s.get(mux, rest.CatalogPath+"/{clusterID}", s.afterFirst(problemOf, s.oneCatalog))
+	s.get(mux, rest.OpenAPIPath, s.description.serve)
 	mux.HandleFunc(rest.TogglePath, s.counted(rest.TogglePath, s.toggle))
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		Problem(w, http.StatusNotFound, "there is nothing at this path: see "+rest.OpenAPIPath)
@@ -34,8 +33,8 @@ func (s *Server) API() http.Handler {
 func (s *Server) Public() *http.ServeMux {
 	mux := http.NewServeMux()
 	s.get(mux, rest.ClustersPath, s.publicClusters)
-	s.get(mux, rest.CatalogPath, s.afterFirst(s.shownToAnyone))
-	s.get(mux, rest.OpenAPIPath, s.describe)
+	s.get(mux, rest.CatalogPath, s.afterFirst(problemOf, s.shownToAnyone))
+	s.get(mux, rest.OpenAPIPath, s.description.serve)
 	return mux
 }
 
@@ -47,18 +46,3 @@ func (s *Server) get(mux *http.ServeMux, path string, serve http.HandlerFunc) {
 		Problem(w, http.StatusMethodNotAllowed, "use GET")
 	})
 }
-
-// afterFirst serves the current snapshot, once there is one.
-func (s *Server) afterFirst(serve func(http.ResponseWriter, *http.Request, *table.Snapshot)) http.HandlerFunc {
-	return func(w http.ResponseWriter, r *http.Request) {
-		snapshot := s.table.Current()
-		if snapshot == nil {
-			problemLater(w, http.StatusServiceUnavailable, retryUnreadySeconds,
-				table.ErrNotReady.Error()+": try again in a moment")
-			return
-		}
-		serve(w, r, snapshot)
-	}
-}
-
-func (s *Server) describe(w http.ResponseWriter, r *http.Request) { s.description.serve(w, r) }

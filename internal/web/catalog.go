@@ -103,8 +103,9 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 // readCatalog answers with a representation, or with an error and its status, for at most maxReaders at a
 // time.
 func (s *Server) readCatalog(w http.ResponseWriter, r *http.Request, get func() (*representation, int, error)) {
-	leave, entered := enterReading(w, s.readingCatalog, "catalogs")
-	if !entered {
+	leave, refused := enter(s.readingCatalog, manyReaders("catalogs")+tryAgain)
+	if refused != nil {
+		problemOf(w, refused)
 		return
 	}
 	defer leave()

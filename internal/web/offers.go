@@ -2,10 +2,8 @@ package web
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/capacity"
@@ -24,42 +22,37 @@ const (
 
 func (s *Server) offers(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
 	s.read(w, r, func() any {
-		explainer := snapshot.Explainer()
-		all := rest.Offers{
-			Evaluated: evaluated(snapshot), Consumers: make([]rest.Consumer, 0, snapshot.Entries.Len()),
-			Anyone: offersOf(offer.Shown(explainer.Default())), Policies: s.policiesOf(snapshot),
+		v := s.viewOf(snapshot)
+		return rest.Offers{
+			Evaluated: v.Evaluated(), Anyone: v.Anyone(), Policies: v.Policies(),
+			Consumers: slices.AppendSeq(make([]rest.Consumer, 0, snapshot.Entries.Len()), v.consumers(offersOf)),
 		}
-		for id := range snapshot.Entries.All {
-			all.Consumers = append(all.Consumers, consumerOf(snapshot, explainer, id, offersOf))
-		}
-		return all
 	})
 }
 
 func (s *Server) consumer(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
-	s.read(w, r, func() any {
-		id, explainer := r.PathValue("clusterID"), snapshot.Explainer()
-		c := consumerOf(snapshot, explainer, id, offersOf)
-		c.Details = s.detailsOf(snapshot, explainer, id)
-		return c
-	})
+	s.read(w, r, func() any { return s.viewOf(snapshot).Details(r.PathValue("clusterID")) })
 }
 
 // read answers with a value, for at most maxReaders at a time.
 func (s *Server) read(w http.ResponseWriter, r *http.Request, value func() any) {
-	runWithin(w, s.reading, fmt.Sprintf("%d requests for offers are answered at a time", maxReaders), func() {
-		defer boundWriting(w, r)()
-		answer(w, value())
-	})
+	leave, refused := enter(s.reading, manyReaders("offers"))
+	if refused != nil {
+		fail(w, refused)
+		return
+	}
+	defer leave()
+	defer boundWriting(w, r)()
+	answer(w, http.StatusOK, value())
 }
 
-func consumerOf(
-	s *table.Snapshot, explainer offer.Explainer, id string, write func([]offer.Explained) []rest.Offer,
-) rest.Consumer {
-	c := rest.Consumer{ClusterID: id, Known: s.Entries.Of(id) != nil, Offers: write(offer.Shown(explainer.Of(id)))}
+func (v *view) consumer(id string, write func([]offer.Explained) []rest.Offer) rest.Consumer {
+	c := rest.Consumer{
+		ClusterID: id, Known: v.snapshot.Entries.Of(id) != nil, Offers: write(offer.Shown(v.explainer.Of(id))),
+	}
 	switch {
 	case len(c.Offers) > 0:
-	case len(s.Reports) == 0:
+	case len(v.snapshot.Reports) == 0:
 		c.Because = "there is no valid ResourcePolicy"
 	default:
 		c.Because = "no ResourcePolicy in force is for this consumer"
@@ -93,26 +86,26 @@ func amountsOf(explained []offer.Explained) []rest.Offer {
 	return all
 }
 
-// detailsOf explains everything about one consumer. The pods, and the nodes in their grace, are read
+// details explains everything about one consumer. The pods, and the nodes in their grace, are read
 // now: they may be newer than the snapshot.
-func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, id string) *rest.Details {
+func (v *view) details(id string) *rest.Details {
 	d := &rest.Details{
-		Evaluated: evaluated(snapshot), Policies: []rest.Candidate{}, Slices: []rest.Slice{}, Pods: []rest.Pod{},
+		Evaluated: v.Evaluated(), Policies: []rest.Candidate{}, Slices: []rest.Slice{}, Pods: []rest.Pod{},
 	}
-	for _, c := range explainer.Candidates(id) {
+	for _, c := range v.explainer.Candidates(id) {
 		d.Policies = append(d.Policies, rest.Candidate{
 			Class: c.Class, Policy: c.Policy, Decides: c.Decides, Because: c.Because, LeftOut: leftOut(&c.LeftOut),
 		})
 	}
-	for _, n := range s.ledger.InGrace() {
+	for _, n := range v.server.ledger.InGrace() {
 		if len(d.InGrace) == maxDetailNodes {
 			d.Truncated = append(d.Truncated, "inGrace")
 			break
 		}
 		d.InGrace = append(d.InGrace, rest.LeftOutNode{Name: n.Name, Why: n.Why})
 	}
-	if snapshot.Slices != nil {
-		for x := range snapshot.Slices.All {
+	if v.snapshot.Slices != nil {
+		for x := range v.snapshot.Slices.All {
 			if x.Consumer != id {
 				continue
 			}
@@ -133,7 +126,7 @@ func (s *Server) detailsOf(snapshot *table.Snapshot, explainer offer.Explainer, 
 	if id == "" {
 		return d // The pods without a consumer are this cluster's own.
 	}
-	pods, more := s.podsOf(id).FirstPods(maxDetailPods)
+	pods, more := v.server.podsOf(id).FirstPods(maxDetailPods)
 	if more {
 		d.Truncated = append(d.Truncated, "pods")
 	}
@@ -170,27 +163,16 @@ func (s *Server) podsOf(consumer string) *capacity.Copy {
 	return s.ledger.PodsOf(consumer)
 }
 
-// listedPolicies has the policies of the latest revision that was asked for.
-type listedPolicies struct {
-	mu       sync.Mutex
-	revision uint64
-	all      []rest.Policy
-}
-
 // policiesOf returns what each policy does. A dry run costs an evaluation, so the list of a revision is
 // made once.
 func (s *Server) policiesOf(snapshot *table.Snapshot) []rest.Policy {
-	l := &s.listed
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.revision != snapshot.Revision {
+	return s.listed.of(snapshot.Revision, func() []rest.Policy {
 		all := make([]rest.Policy, 0, len(snapshot.Policies))
 		for i := range snapshot.Policies {
 			all = append(all, policyOf(snapshot, &snapshot.Policies[i]))
 		}
-		l.revision, l.all = snapshot.Revision, all
-	}
-	return l.all
+		return all
+	})
 }
 
 func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {

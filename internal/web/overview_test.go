@@ -24,7 +24,7 @@ func TestTheOverviewIsOfTheLatestEvaluationAndOfThisProcess(t *testing.T) {
 	}
 	now := evaluatedAt.Add(time.Hour)
 	process := overview.Process{Now: now}
-	s.server.WithProcess(func() overview.Process { return process })
+	s.server.Process = func() overview.Process { return process }
 	s.ledger.SetNode(node("n1", 8000))
 	read := func() (o rest.Overview, kinds string) {
 		t.Helper()

@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
@@ -37,9 +36,9 @@ func (s *Server) pages() http.Handler {
 			}
 			r.Body = io.NopCloser(bytes.NewReader(body))
 		}
-		leave, entered := tryEnter(s.reading)
-		if !entered {
-			w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
+		leave, refused := enter(s.reading, "")
+		if refused != nil {
+			suggestDelay(w, refused)
 			page.Refuse(w, r, http.StatusTooManyRequests, "")
 			return
 		}
@@ -58,7 +57,7 @@ func (o *pageOperator) View() page.View {
 	if snapshot == nil {
 		return nil
 	}
-	return &pageView{server: (*Server)(o), snapshot: snapshot, explainer: snapshot.Explainer()}
+	return (*Server)(o).viewOf(snapshot)
 }
 
 // Simulate implements page.Operator.
@@ -67,9 +66,9 @@ func (o *pageOperator) Simulate(ctx context.Context, change []byte) (*rest.Simul
 	if s.table.Current() == nil {
 		return nil, apierrors.NewServiceUnavailable(table.ErrNotReady.Error())
 	}
-	leave, entered := tryEnter(s.busy)
-	if !entered {
-		return nil, apierrors.NewTooManyRequests(oneAtATime, retryAfterSeconds)
+	leave, refused := enter(s.busy, oneAtATime)
+	if refused != nil {
+		return nil, refused
 	}
 	defer leave()
 	return s.rehearseBody(ctx, change)
@@ -77,30 +76,34 @@ func (o *pageOperator) Simulate(ctx context.Context, change []byte) (*rest.Simul
 
 // Toggler implements page.Operator.
 func (o *pageOperator) Toggler() page.Toggler {
-	if o.toggling == nil {
+	if o.Toggling == nil {
 		return nil
 	}
-	return o.toggling.Toggler
+	return o.Toggling.Toggler
 }
 
-// pageView is a snapshot as the pages show it.
-type pageView struct {
+// view is a snapshot as it is answered, as JSON and as pages.
+type view struct {
 	server    *Server
 	snapshot  *table.Snapshot
 	explainer offer.Explainer
 }
 
+func (s *Server) viewOf(snapshot *table.Snapshot) *view {
+	return &view{server: s, snapshot: snapshot, explainer: snapshot.Explainer()}
+}
+
 // Evaluated implements page.View.
-func (v *pageView) Evaluated() rest.Evaluated { return evaluated(v.snapshot) }
+func (v *view) Evaluated() rest.Evaluated { return evaluated(v.snapshot) }
 
 // Overview implements page.View.
-func (v *pageView) Overview() rest.Overview { return v.server.overviewOf(v.snapshot) }
+func (v *view) Overview() rest.Overview { return v.server.overviewOf(v.snapshot) }
 
 // Policies implements page.View.
-func (v *pageView) Policies() []rest.Policy { return v.server.policiesOf(v.snapshot) }
+func (v *view) Policies() []rest.Policy { return v.server.policiesOf(v.snapshot) }
 
 // policy returns a policy of the snapshot, nil if there is none of this name.
-func (v *pageView) policy(name string) *table.Policy {
+func (v *view) policy(name string) *table.Policy {
 	i := slices.IndexFunc(v.snapshot.Policies, func(p table.Policy) bool { return p.Name == name })
 	if i < 0 {
 		return nil
@@ -109,7 +112,7 @@ func (v *pageView) policy(name string) *table.Policy {
 }
 
 // Manifest implements page.View.
-func (v *pageView) Manifest(policy string) (string, bool) {
+func (v *view) Manifest(policy string) (string, bool) {
 	p := v.policy(policy)
 	if p == nil || p.Object == nil {
 		return "", false
@@ -122,7 +125,7 @@ func (v *pageView) Manifest(policy string) (string, bool) {
 }
 
 // Nodes implements page.View.
-func (v *pageView) Nodes(policy string, most int) (first []page.Node, nodes int) {
+func (v *view) Nodes(policy string, most int) (first []page.Node, nodes int) {
 	p := v.policy(policy)
 	if p == nil || p.Parsed == nil || p.Parsed.Nodes == nil {
 		return nil, 0
@@ -134,49 +137,11 @@ func (v *pageView) Nodes(policy string, most int) (first []page.Node, nodes int)
 	return first, nodes
 }
 
-// Used implements page.View.
-func (v *pageView) Used() map[string]rest.Amounts { return usedIn(v.snapshot) }
-
-// Lines implements page.View.
-func (v *pageView) Lines(of trends.Subject, points int) (trends.Lines, bool) {
-	return v.server.trends.Lines(of, points)
-}
-
-// Month implements page.View.
-func (v *pageView) Month() *trends.Month { return v.server.month() }
-
-// Anyone implements page.View.
-func (v *pageView) Anyone() []rest.Offer { return offersOf(offer.Shown(v.explainer.Default())) }
-
-// Consumers implements page.View.
-func (v *pageView) Consumers() iter.Seq[rest.Consumer] {
-	return func(yield func(rest.Consumer) bool) {
-		for id := range v.snapshot.Entries.All {
-			if !yield(consumerOf(v.snapshot, v.explainer, id, amountsOf)) {
-				return
-			}
-		}
-	}
-}
-
-// Details implements page.View.
-func (v *pageView) Details(id string) rest.Consumer {
-	c := consumerOf(v.snapshot, v.explainer, id, offersOf)
-	c.Details = v.server.detailsOf(v.snapshot, v.explainer, id)
-	return c
-}
-
-// Catalog implements page.View.
-func (v *pageView) Catalog(id string) []v1alpha1.OfferStatus {
-	from := v.server.catalogs.forSnapshot(v.snapshot, 0)
-	return entriesOf(&from, id)
-}
-
-// usedIn adds up what GET /offers reports as used, by the policy that decides.
-func usedIn(snapshot *table.Snapshot) map[string]rest.Amounts {
-	sums, explainer := map[string]capacity.Amounts{}, snapshot.Explainer()
-	for id := range snapshot.Entries.All {
-		for _, o := range offer.Shown(explainer.Of(id)) {
+// Used implements page.View. It adds up what GET /offers reports as used.
+func (v *view) Used() map[string]rest.Amounts {
+	sums := map[string]capacity.Amounts{}
+	for id := range v.snapshot.Entries.All {
+		for _, o := range offer.Shown(v.explainer.Of(id)) {
 			o.AddUse(sums)
 		}
 	}
@@ -185,4 +150,41 @@ func usedIn(snapshot *table.Snapshot) map[string]rest.Amounts {
 		all[name] = world.Amounts(amounts)
 	}
 	return all
+}
+
+// Lines implements page.View.
+func (v *view) Lines(of trends.Subject, points int) (trends.Lines, bool) {
+	return v.server.Trends.Lines(of, points)
+}
+
+// Month implements page.View.
+func (v *view) Month() *trends.Month { return v.server.Month() }
+
+// Anyone implements page.View.
+func (v *view) Anyone() []rest.Offer { return offersOf(offer.Shown(v.explainer.Default())) }
+
+// Consumers implements page.View.
+func (v *view) Consumers() iter.Seq[rest.Consumer] { return v.consumers(amountsOf) }
+
+func (v *view) consumers(write func([]offer.Explained) []rest.Offer) iter.Seq[rest.Consumer] {
+	return func(yield func(rest.Consumer) bool) {
+		for id := range v.snapshot.Entries.All {
+			if !yield(v.consumer(id, write)) {
+				return
+			}
+		}
+	}
+}
+
+// Details implements page.View.
+func (v *view) Details(id string) rest.Consumer {
+	c := v.consumer(id, offersOf)
+	c.Details = v.details(id)
+	return c
+}
+
+// Catalog implements page.View.
+func (v *view) Catalog(id string) []v1alpha1.OfferStatus {
+	from := v.server.catalogs.forSnapshot(v.snapshot, 0)
+	return entriesOf(&from, id)
 }

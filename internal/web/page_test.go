@@ -111,8 +111,7 @@ func TestTheUseOfAPolicyIsTheSumOverItsConsumers(t *testing.T) {
 			}
 		}
 	}
-	snapshot := s.table.Current()
-	if diff := cmp.Diff(map[string]rest.Amounts{"all": want}, usedIn(snapshot)); diff != "" {
+	if diff := cmp.Diff(map[string]rest.Amounts{"all": want}, s.server.viewOf(s.table.Current()).Used()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,17 +87,13 @@ func (c *catalogs) forSnapshot(snapshot *table.Snapshot, maxAge time.Duration) p
 func (c *catalogs) keep(p *published, after string) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	kept := c.kept[:0:0]
-	for _, k := range c.kept {
-		if k.Catalog != p.Catalog && c.now().Before(k.until) {
-			kept = append(kept, k)
-		}
+	c.kept = slices.DeleteFunc(c.kept, func(k keptCatalog) bool {
+		return k.Catalog == p.Catalog || !c.now().Before(k.until)
+	})
+	if len(c.kept) == maxKept {
+		c.kept = slices.Delete(c.kept, 0, 1) // The one that was read of the longest ago.
 	}
-	if len(kept) == maxKept {
-		kept = kept[1:] // The one that was read of the longest ago.
-	}
-	kept = append(kept, keptCatalog{*p, c.now().Add(keptFor)})
-	c.kept = kept
+	c.kept = append(c.kept, keptCatalog{*p, c.now().Add(keptFor)})
 	return base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s.%d.%s", c.process, p.Snapshot().Revision, after))
 }
 

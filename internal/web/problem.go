@@ -2,10 +2,10 @@ package web
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/visible"
@@ -33,19 +33,10 @@ func Problem(w http.ResponseWriter, code int, detail string) {
 	_, _ = w.Write(body) // An error means that the client is gone.
 }
 
-// problemLater is a problem with a time after which to try again.
-func problemLater(w http.ResponseWriter, code, seconds int, detail string) {
-	w.Header().Set("Retry-After", strconv.Itoa(seconds))
-	Problem(w, code, detail)
-}
-
-// enterReading admits a reader of these things. Beyond maxReaders it answers 429 and says what is read.
-func enterReading(w http.ResponseWriter, reading chan struct{}, of string) (leave func(), entered bool) {
-	if leave, entered = tryEnter(reading); !entered {
-		problemLater(w, http.StatusTooManyRequests, retryAfterSeconds,
-			fmt.Sprintf("%d requests for %s are answered at a time: try again in a moment", maxReaders, of))
-	}
-	return leave, entered
+// problemOf is fail for an error that is answered as a problem.
+func problemOf(w http.ResponseWriter, err *apierrors.StatusError) {
+	suggestDelay(w, err)
+	Problem(w, int(err.ErrStatus.Code), err.ErrStatus.Message)
 }
 
 // Problems returns a handler that answers like another one, except that each error is a problem of RFC

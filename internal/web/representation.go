@@ -35,9 +35,7 @@ func represent(value, identity any) (*representation, error) {
 	return compress(plain, identified), nil
 }
 
-// representText returns the representation of JSON.
-func representText(text []byte) *representation { return compress(text, text) }
-
+// compress returns the representation of JSON. The ETag is that of the identity.
 func compress(plain, identity []byte) *representation {
 	sum := sha256.Sum256(identity)
 	p := &representation{plain: plain, etag: `W/"` + base64.RawURLEncoding.EncodeToString(sum[:16]) + `"`}

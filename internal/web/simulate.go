@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -20,14 +19,18 @@ import (
 // snapshot writes everything that was evaluated. Nodes and pods are read now: they may be newer than
 // the rest.
 func (s *Server) snapshot(w http.ResponseWriter, r *http.Request, snapshot *table.Snapshot) {
-	s.runAlone(w, func() {
-		defer boundWriting(w, r)()
-		w.Header().Set("Content-Type", "application/json")
-		if err := world.Encode(w, snapshot, s.ledger.Copy(), s.version, s.filters.Names()); err != nil {
-			// A part has been sent: a broken connection is the only way to say that it is not all.
-			panic(http.ErrAbortHandler)
-		}
-	})
+	leave, refused := enter(s.busy, oneAtATime)
+	if refused != nil {
+		fail(w, refused)
+		return
+	}
+	defer leave()
+	defer boundWriting(w, r)()
+	w.Header().Set("Content-Type", "application/json")
+	if err := world.Encode(w, snapshot, s.ledger.Copy(), s.version, s.filters.Names()); err != nil {
+		// A part has been sent: a broken connection is the only way to say that it is not all.
+		panic(http.ErrAbortHandler)
+	}
 }
 
 // simulate rehearses the change in the body. The body is read before a place is taken.
@@ -37,18 +40,19 @@ func (s *Server) simulate(w http.ResponseWriter, r *http.Request, _ *table.Snaps
 		fail(w, refused)
 		return
 	}
-	s.runAlone(w, func() {
-		simulation, err := s.rehearseBody(r.Context(), body)
-		if err != nil {
-			if apierrors.IsServiceUnavailable(err) {
-				w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
-			}
-			fail(w, err)
-			return
-		}
-		defer boundWriting(w, r)()
-		answer(w, simulation)
-	})
+	leave, refused := enter(s.busy, oneAtATime)
+	if refused != nil {
+		fail(w, refused)
+		return
+	}
+	defer leave()
+	simulation, refused := s.rehearseBody(r.Context(), body)
+	if refused != nil {
+		fail(w, refused)
+		return
+	}
+	defer boundWriting(w, r)()
+	answer(w, http.StatusOK, simulation)
 }
 
 // rehearseBody rehearses a rest.Change, as JSON, on the current snapshot.

@@ -4,8 +4,6 @@ import (
 	"net/http"
 	"net/url"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/toggle"
 	"proffer.dev/proffer/internal/web/page"
@@ -18,12 +16,6 @@ type Toggling struct {
 	LegacyGET bool
 }
 
-// WithToggling has the server list and change providers. Without it, rest.TogglePath answers 404.
-func (s *Server) WithToggling(t Toggling) *Server {
-	s.toggling = &t
-	return s
-}
-
 // Changes reports whether a request for rest.TogglePath is for a change although it is a GET. It needs
 // the right to POST.
 func Changes(r *http.Request) bool {
@@ -33,10 +25,10 @@ func Changes(r *http.Request) bool {
 // toggle answers rest.TogglePath.
 func (s *Server) toggle(w http.ResponseWriter, r *http.Request) {
 	switch {
-	case s.toggling == nil:
+	case s.Toggling == nil:
 		Problem(w, http.StatusNotFound, "this operator puts no Orchestrations into force: "+
 			"apply the component orchestrator, or run the operator with --orchestrate")
-	case Changes(r) && !s.toggling.LegacyGET:
+	case Changes(r) && !s.Toggling.LegacyGET:
 		w.Header().Set("Allow", "POST")
 		Problem(w, http.StatusMethodNotAllowed, "a change needs POST: "+
 			"send the same parameters with it, or run the operator with --legacy-toggle")
@@ -55,12 +47,13 @@ func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusBadRequest, "the list takes no parameters: leave them out, or send POST to change something")
 		return
 	}
-	leave, entered := enterReading(w, s.readingProviders, "providers")
-	if !entered {
+	leave, refused := enter(s.readingProviders, manyReaders("providers")+tryAgain)
+	if refused != nil {
+		problemOf(w, refused)
 		return
 	}
 	defer leave()
-	all, refused := s.toggling.Providers(r.Context())
+	all, refused := s.Toggling.Providers(r.Context())
 	if refused != nil {
 		problemOf(w, refused)
 		return
@@ -92,7 +85,7 @@ func (s *Server) changeProvider(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	all, refused := s.toggling.Toggle(r.Context(), change)
+	all, refused := s.Toggling.Toggle(r.Context(), change)
 	if refused != nil {
 		problemOf(w, refused)
 		return
@@ -106,14 +99,4 @@ func (s *Server) changeProvider(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Cache-Control", "no-store")
 	defer boundWriting(w, r)()
 	_, _ = w.Write(body) // An error means that the client is gone.
-}
-
-// problemOf answers with an error that is in words for the caller.
-func problemOf(w http.ResponseWriter, refused *apierrors.StatusError) {
-	switch code := int(refused.ErrStatus.Code); code {
-	case http.StatusTooManyRequests, http.StatusServiceUnavailable:
-		problemLater(w, code, retryAfterSeconds, refused.ErrStatus.Message)
-	default:
-		Problem(w, code, refused.ErrStatus.Message)
-	}
 }

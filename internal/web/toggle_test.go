@@ -37,7 +37,8 @@ func (b *broker) Toggle(_ context.Context, change rest.Toggle) ([]rest.Provider,
 
 // brokering returns the handler of a server with the broker.
 func brokering(b *broker, legacy bool) (*Server, http.Handler) {
-	s := New(table.New(), capacity.NewLedger(), &peers{}, nil, "v0.1.0").WithToggling(Toggling{Toggler: b, LegacyGET: legacy})
+	s := New(table.New(), capacity.NewLedger(), &peers{}, nil, "v0.1.0")
+	s.Toggling = &Toggling{Toggler: b, LegacyGET: legacy}
 	return s, Problems(s.API())
 }
 

@@ -17,7 +17,7 @@ import (
 
 func TestTrendsAreOnThePagesAndInTheOverview(t *testing.T) {
 	s, ring := newSite(t), &trends.Ring{}
-	s.server.WithTrends(ring)
+	s.server.Trends = ring
 	s.ledger.SetNode(node("n1", 8000))
 	s.publish([]*v1alpha1.ResourcePolicy{kubetest.Policy("all", inClass("gold"))})
 	for m := range 120 {

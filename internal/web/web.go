@@ -17,6 +17,7 @@ package web
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strconv"
 	"sync"
@@ -31,6 +32,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/overview"
 	"proffer.dev/proffer/internal/plugins/filters"
+	"proffer.dev/proffer/internal/source/consumers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/internal/visible"
@@ -45,14 +47,23 @@ const (
 	maxReaders = 8
 	// oneAtATime is why a request for a snapshot or a simulation is refused.
 	oneAtATime = "one snapshot or simulation is made at a time"
-	// retryAfterSeconds is the Retry-After of what is served one at a time.
+	// tryAgain ends errors that pass.
+	tryAgain = ": try again in a moment"
+	// retryAfterSeconds is the Retry-After of an error that passes: too many requests, no evaluation yet.
 	retryAfterSeconds = 1
-	// retryUnreadySeconds is the Retry-After before the first evaluation.
-	retryUnreadySeconds = 1
 )
 
-// Server answers requests. It is a prometheus.Collector.
+// Server answers requests. It is a prometheus.Collector. The exported fields must be set before it answers.
 type Server struct {
+	// Process returns the state of this process. By default, the overview is of the evaluation only.
+	Process func() overview.Process
+	// Trends has the lines of the last day, and Month returns what the accounting database has of the last month, nil
+	// while that is not known. The pages show both.
+	Trends *trends.Ring
+	Month  func() *trends.Month
+	// Toggling is nil if no Orchestrations are put into force: rest.TogglePath answers 404.
+	Toggling *Toggling
+
 	table   *table.Table
 	ledger  *capacity.Ledger
 	version string
@@ -68,23 +79,17 @@ type Server struct {
 	reading chan struct{}
 	// looking is held by the one request that looks for a consumer's pods.
 	looking sync.Mutex
-	// listed are the policies of a revision: see policiesOf.
-	listed listedPolicies
-	// process returns the state of this process, and shown has what needs somebody: see overviewOf.
-	process func() overview.Process
-	shown   shownOverview
-	trends  *trends.Ring
-	// month returns what the accounting database has of the last month.
-	month func() *trends.Month
-	// clusters reads the clusters, and listedClusters has the answers that were made of them.
-	clusters       Clusters
-	listedClusters listedClusters
+	// listed are the policies of a revision, and shown what it has that needs somebody: see policiesOf and overviewOf.
+	listed latest[uint64, []rest.Policy]
+	shown  latest[uint64, *overview.Evaluation]
+	// clusters reads the clusters, and the forms have the answers that were made of the latest list.
+	clusters              Clusters
+	early, native, public clusterForm
 	// catalogs holds the catalogs of some revisions. Requests that read them hold readingCatalog.
 	catalogs       *catalogs
 	readingCatalog chan struct{}
-	// toggling is nil if no Orchestrations are put into force. readingProviders is held by requests
-	// that read providers, and origins refuses changes that another site sends.
-	toggling         *Toggling
+	// readingProviders is held by requests that read providers, and origins refuses changes that another site
+	// sends.
 	readingProviders chan struct{}
 	origins          *http.CrossOriginProtection
 	// description is the OpenAPI document.
@@ -97,12 +102,15 @@ type Server struct {
 func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.Chain, version string) *Server {
 	return &Server{
 		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: rest.SimulateTimeout,
-		process: func() overview.Process { return overview.Process{Now: time.Now()} },
-		trends:  &trends.Ring{}, month: func() *trends.Month { return nil },
+		Process: func() overview.Process { return overview.Process{Now: time.Now()} },
+		Trends:  &trends.Ring{}, Month: func() *trends.Month { return nil },
 		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
 		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
 		readingProviders: make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),
-		description: representText(openAPI),
+		description: compress(openAPI, openAPI),
+		early:       clusterForm{of: (*consumers.ForeignClusters).Early},
+		native:      clusterForm{of: (*consumers.ForeignClusters).Native},
+		public:      clusterForm{of: (*consumers.ForeignClusters).Public},
 		requests: prometheus.NewHistogramVec(
 			prometheus.HistogramOpts{
 				Name: "proffer_http_request_duration_seconds",
@@ -147,19 +155,28 @@ func (s *Server) handle(
 ) {
 	mux.HandleFunc(method+" "+path, s.counted(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(rest.VersionHeader, s.version)
-		snapshot := s.table.Current()
-		if snapshot == nil {
-			failLater(w, retryUnreadySeconds,
-				apierrors.NewServiceUnavailable(table.ErrNotReady.Error()+": try again in a moment"))
-			return
-		}
-		serve(w, r, snapshot)
+		s.afterFirst(fail, serve)(w, r)
 	}))
 	mux.HandleFunc(path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Allow", method)
 		fail(w, apierrors.NewGenericServerResponse(http.StatusMethodNotAllowed, r.Method, schema.GroupResource{}, "",
 			"use "+method, 0, false))
 	})
+}
+
+// afterFirst serves the current snapshot, once there is one.
+func (s *Server) afterFirst(
+	refuse func(http.ResponseWriter, *apierrors.StatusError),
+	serve func(http.ResponseWriter, *http.Request, *table.Snapshot),
+) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		snapshot := s.table.Current()
+		if snapshot == nil {
+			refuse(w, apierrors.NewServiceUnavailable(table.ErrNotReady.Error()+tryAgain))
+			return
+		}
+		serve(w, r, snapshot)
+	}
 }
 
 // counted serves requests for a path, and observes how long each took and its status code.
@@ -188,49 +205,33 @@ func (w *codeWriter) WriteHeader(code int) {
 // Unwrap is for http.ResponseController.
 func (w *codeWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// runAlone runs a request if no other is busy, and answers 429 otherwise.
-func (s *Server) runAlone(w http.ResponseWriter, run func()) {
-	runWithin(w, s.busy, oneAtATime, run)
-}
-
-// runWithin runs a request if fewer than the capacity of the channel run, and answers 429 otherwise.
-func runWithin(w http.ResponseWriter, running chan struct{}, limit string, run func()) {
-	leave, entered := tryEnter(running)
-	if !entered {
-		fail(w, apierrors.NewTooManyRequests(limit, retryAfterSeconds))
-		return
-	}
-	defer leave()
-	run()
-}
-
-// tryEnter reports whether fewer than the capacity of the channel run. If so, the caller runs until it calls
-// leave.
-func tryEnter(running chan struct{}) (leave func(), entered bool) {
+// enter lets the caller run until it calls leave, if fewer than the capacity of the channel run, and refuses with
+// the limit otherwise.
+func enter(running chan struct{}, limit string) (leave func(), refused *apierrors.StatusError) {
 	select {
 	case running <- struct{}{}:
-		return func() { <-running }, true
+		return func() { <-running }, nil
 	default:
-		return nil, false
+		return nil, apierrors.NewTooManyRequests(limit, retryAfterSeconds)
 	}
 }
 
-func answer(w http.ResponseWriter, value any) {
+// manyReaders is why a request for these things is refused.
+func manyReaders(of string) string {
+	return fmt.Sprintf("%d requests for %s are answered at a time", maxReaders, of)
+}
+
+func answer(w http.ResponseWriter, code int, value any) {
 	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
 	// An error means that the client is gone.
 	_ = json.NewEncoder(visible.Writer{To: w}).Encode(value)
 }
 
-// failLater fails with a time after which to try again.
-func failLater(w http.ResponseWriter, seconds int, err *apierrors.StatusError) {
-	w.Header().Set("Retry-After", strconv.Itoa(seconds))
-	fail(w, err)
-}
-
-// suggestDelay sets the time after which to try again, if the error has one.
+// suggestDelay sets the time after which to try again, for an error that passes.
 func suggestDelay(w http.ResponseWriter, err *apierrors.StatusError) {
-	if seconds, later := apierrors.SuggestsClientDelay(err); later {
-		w.Header().Set("Retry-After", strconv.Itoa(seconds))
+	if code := err.ErrStatus.Code; code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", strconv.Itoa(retryAfterSeconds))
 	}
 }
 
@@ -239,9 +240,7 @@ func fail(w http.ResponseWriter, err *apierrors.StatusError) {
 	suggestDelay(w, err)
 	status := err.Status()
 	status.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(int(status.Code))
-	_ = json.NewEncoder(visible.Writer{To: w}).Encode(status)
+	answer(w, int(status.Code), status)
 }
 
 func evaluated(s *table.Snapshot) rest.Evaluated {

@@ -78,7 +78,9 @@ func refusing(status int32) broker {
 
 // brokering is what the broker serves.
 func brokering(b broker) http.Handler {
-	return web.Problems(web.New(table.New(), capacity.NewLedger(), failing{}, nil, "v0.1.0").WithToggling(web.Toggling{Toggler: b}).API())
+	server := web.New(table.New(), capacity.NewLedger(), failing{}, nil, "v0.1.0")
+	server.Toggling = &web.Toggling{Toggler: b}
+	return web.Problems(server.API())
 }
 
 // publish evaluates a policy of nodes with words, and one of fixed amounts.
