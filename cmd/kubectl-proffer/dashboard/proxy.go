@@ -13,10 +13,11 @@ import (
 	"sync"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/internal/web/page"
 )
 
 const (
-	pagesPath     = "/ui/"
+	pagesPath     = page.Path
 	simulatePath  = pagesPath + "simulate"
 	providersPath = pagesPath + "providers"
 	// key names the secret in the first address.
@@ -65,7 +66,7 @@ func (p *proxy) address() string {
 
 // ServeHTTP implements http.Handler.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	secure(w.Header())
+	page.Secure(w.Header())
 	first := r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has(key)
 	switch {
 	case r.Host != p.host:
@@ -161,13 +162,13 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 			header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
-	page := &operatorclient.PageRequest{
+	request := &operatorclient.PageRequest{
 		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: header, Body: http.NoBody,
 	}
 	if r.Method == http.MethodPost {
-		page.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		request.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	}
-	answer, err := p.operator.Page(r.Context(), page)
+	answer, err := p.operator.Page(r.Context(), request)
 	if err != nil {
 		explain(w, r.Method, err)
 		return
@@ -198,15 +199,6 @@ func explain(w http.ResponseWriter, method string, err error) {
 	default:
 		fail(w, http.StatusBadGateway, err.Error())
 	}
-}
-
-// secure sets the headers of every answer, whatever the operator sets.
-func secure(header http.Header) {
-	header.Set("Content-Security-Policy",
-		"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
-	header.Set("X-Content-Type-Options", "nosniff")
-	header.Set("Referrer-Policy", "no-referrer")
-	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
 // message is a page of the command itself.
