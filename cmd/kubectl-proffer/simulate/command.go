@@ -4,6 +4,7 @@ package simulate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -210,7 +211,8 @@ func (o *simulateOptions) change(ctx context.Context) (*rest.Change, error) {
 		return change, o.dryRun(ctx, change, manifests)
 	}
 	for i := range manifests {
-		object, err := manifests[i].typed()
+		// The operator's parser has the defaults and most of the rules.
+		object, err := manifests[i].typed(manifests[i].object, (*json.Decoder).DisallowUnknownFields)
 		if err != nil {
 			return nil, err
 		}
@@ -229,11 +231,10 @@ func (o *simulateOptions) dryRun(ctx context.Context, change *rest.Change, manif
 	if err != nil {
 		return err
 	}
-	runner := dryRunner{policies}
 	defer output.Slow(o.streams.ErrOut, "The API server is checking the policies")()
 	var errs []error
 	for i := range manifests {
-		object, err := runner.apply(ctx, &manifests[i])
+		object, err := manifests[i].dryRun(ctx, policies)
 		if err != nil {
 			errs = append(errs, err)
 			continue
@@ -241,7 +242,7 @@ func (o *simulateOptions) dryRun(ctx context.Context, change *rest.Change, manif
 		change.Apply = append(change.Apply, *object)
 	}
 	for _, name := range o.deleted {
-		errs = append(errs, runner.delete(ctx, name))
+		errs = append(errs, dryRunDelete(ctx, policies, name))
 	}
 	return errors.Join(errs...)
 }

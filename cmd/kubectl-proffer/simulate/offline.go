@@ -2,15 +2,12 @@ package simulate
 
 import (
 	"bufio"
-	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/rehearse/world"
 )
@@ -42,20 +39,4 @@ func rehearseOn(
 		return nil, ctx.Err()
 	}
 	return world.SimulationOf(outcome, of, problems, slices.Concat(unknown, world.UnknownFilters(known.Filters))), nil
-}
-
-// typed returns the policy without asking an API server. The operator's parser has the defaults and
-// most of the rules.
-func (m *manifest) typed() (*v1alpha1.ResourcePolicy, error) {
-	text, err := m.object.MarshalJSON()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.name(), err)
-	}
-	policy := &v1alpha1.ResourcePolicy{}
-	strict := json.NewDecoder(bytes.NewReader(text))
-	strict.DisallowUnknownFields()
-	if err := strict.Decode(policy); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.name(), err)
-	}
-	return policy, nil
 }

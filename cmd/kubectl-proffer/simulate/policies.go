@@ -1,6 +1,7 @@
 package simulate
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -69,34 +70,44 @@ func readManifests(options *resource.FilenameOptions, warnings io.Writer) ([]man
 	return manifests, nil
 }
 
-// dryRunner has the API server check changes without making them.
-type dryRunner struct{ policies dynamic.ResourceInterface }
+// typed returns an object, which is the policy of the manifest, in its type. The decoder is configured first.
+func (m *manifest) typed(
+	object *unstructured.Unstructured, configure func(*json.Decoder),
+) (*v1alpha1.ResourcePolicy, error) {
+	policy := &v1alpha1.ResourcePolicy{}
+	text, err := object.MarshalJSON()
+	if err == nil {
+		decoder := json.NewDecoder(bytes.NewReader(text))
+		configure(decoder)
+		err = decoder.Decode(policy)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", m.name(), err)
+	}
+	return policy, nil
+}
 
-// apply returns the policy as the API server would store it: with its defaults, by its rules, and with
+// dryRun returns the policy as the API server would store it: with its defaults, by its rules, and with
 // the age and the status of the policy that it replaces.
-func (d dryRunner) apply(ctx context.Context, m *manifest) (*v1alpha1.ResourcePolicy, error) {
-	stored, err := operatorclient.DryRunPolicy(ctx, d.policies, m.object)
+func (m *manifest) dryRun(ctx context.Context, in dynamic.ResourceInterface) (*v1alpha1.ResourcePolicy, error) {
+	stored, err := operatorclient.DryRunPolicy(ctx, in, m.object)
 	if apierrors.IsNotFound(err) {
 		err = fmt.Errorf("the API server does not know ResourcePolicies: install Proffer's CRDs first (%w)", err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", m.name(), explain(err))
 	}
-	text, err := stored.MarshalJSON()
+	policy, err := m.typed(stored, func(*json.Decoder) {})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", m.name(), err)
-	}
-	policy := &v1alpha1.ResourcePolicy{}
-	if err := json.Unmarshal(text, policy); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.name(), err)
+		return nil, err
 	}
 	policy.ManagedFields = nil
 	return policy, nil
 }
 
-// delete returns an error if the API server would not delete the policy.
-func (d dryRunner) delete(ctx context.Context, name string) error {
-	if err := d.policies.Delete(ctx, name, metav1.DeleteOptions{DryRun: operatorclient.DryRun}); err != nil {
+// dryRunDelete returns an error if the API server would not delete the policy.
+func dryRunDelete(ctx context.Context, in dynamic.ResourceInterface, name string) error {
+	if err := in.Delete(ctx, name, metav1.DeleteOptions{DryRun: operatorclient.DryRun}); err != nil {
 		return fmt.Errorf("--delete=%s: %w", name, explain(err))
 	}
 	return nil
