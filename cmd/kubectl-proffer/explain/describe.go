@@ -141,7 +141,14 @@ func (d *description) details(details *rest.Details) {
 		d.section("Nodes that policies leave out", nodes)
 	}
 
-	d.grace(details.InGrace)
+	// These nodes have lost something which still counts.
+	grace := &output.Table{Header: []string{"NODE", "IS"}, Text: true}
+	for _, n := range details.InGrace {
+		grace.Add(n.Name, n.Why)
+	}
+	if len(grace.Rows) > 0 {
+		d.section("Nodes in their grace", grace)
+	}
 
 	slices := &output.Table{
 		Header: []string{"NAMESPACE", "NAME", "CLASS", "ASKED", "GRANTED", "ACCEPTED", "WHY"}, Text: true,
@@ -161,17 +168,6 @@ func (d *description) details(details *rest.Details) {
 	d.section("Pods that count as its own", pods)
 	if len(details.Truncated) > 0 {
 		d.lines = append(d.lines, "", "The operator has cut the lists: "+strings.Join(details.Truncated, ", "))
-	}
-}
-
-// grace lists the nodes that have lost something which still counts.
-func (d *description) grace(nodes []rest.LeftOutNode) {
-	t := &output.Table{Header: []string{"NODE", "IS"}, Text: true}
-	for _, n := range nodes {
-		t.Add(n.Name, n.Why)
-	}
-	if len(t.Rows) > 0 {
-		d.section("Nodes in their grace", t)
 	}
 }
 

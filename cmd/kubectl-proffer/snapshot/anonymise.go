@@ -127,7 +127,9 @@ func (a *anonymiser) field(out *jsontext.Encoder, in *jsonstream.Reader, field s
 			return err
 		}
 		for policy, problem := range problems {
-			problems[policy] = withoutNames(problem)
+			if problem != "" { // It names consumers and hosts.
+				problems[policy] = "it is unavailable"
+			}
 		}
 		return encode(out, problems)
 	case "version", "revision", "time", "proffer", "filters", "levels":
@@ -176,14 +178,6 @@ func (a *anonymiser) consumer(c *rest.WorldConsumer) {
 }
 
 func (a *anonymiser) answer(w *rest.WorldAnswer) { w.ClusterID = a.consumers.numbered(w.ClusterID) }
-
-// withoutNames replaces why an external source is unavailable, which names consumers and hosts.
-func withoutNames(problem string) string {
-	if problem == "" {
-		return ""
-	}
-	return "it is unavailable"
-}
 
 // address replaces the host of an address.
 func (a *anonymiser) address(address string) string {
