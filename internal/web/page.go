@@ -71,7 +71,7 @@ func (o *pageOperator) Simulate(ctx context.Context, change []byte) (*rest.Simul
 		return nil, refused
 	}
 	defer leave()
-	return s.rehearseBody(ctx, change)
+	return s.rehearse(ctx, change)
 }
 
 // Toggler implements page.Operator.

@@ -46,7 +46,7 @@ func (s *Server) simulate(w http.ResponseWriter, r *http.Request, _ *table.Snaps
 		return
 	}
 	defer leave()
-	simulation, refused := s.rehearseBody(r.Context(), body)
+	simulation, refused := s.rehearse(r.Context(), body)
 	if refused != nil {
 		fail(w, refused)
 		return
@@ -55,22 +55,16 @@ func (s *Server) simulate(w http.ResponseWriter, r *http.Request, _ *table.Snaps
 	answer(w, http.StatusOK, simulation)
 }
 
-// rehearseBody rehearses a rest.Change, as JSON, on the current snapshot.
-func (s *Server) rehearseBody(ctx context.Context, body []byte) (*rest.Simulation, *apierrors.StatusError) {
+// rehearse returns what a rest.Change, as JSON, would do to the current snapshot. It ends with the time of a
+// simulation, and when ctx does: when the client is gone, or with the process.
+func (s *Server) rehearse(ctx context.Context, body []byte) (*rest.Simulation, *apierrors.StatusError) {
 	ctx, cancel := context.WithTimeout(ctx, s.simulateTimeout)
 	defer cancel()
 	change, err := world.DecodeChange(bytes.NewReader(body))
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return s.rehearse(ctx, s.table.Current(), change)
-}
-
-// rehearse returns what a change would do. It ends when ctx does: with the time of a simulation, when
-// the client is gone, or with the process.
-func (s *Server) rehearse(
-	ctx context.Context, snapshot *table.Snapshot, change *rest.Change,
-) (*rest.Simulation, *apierrors.StatusError) {
+	snapshot := s.table.Current()
 	known := rehearse.Of(snapshot, s.ledger.Copy())
 	filters := s.filters.Rehearse()
 	known.Now, known.Policies = time.Now(), filters.Policies(known.Policies)

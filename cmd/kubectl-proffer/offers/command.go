@@ -37,10 +37,9 @@ type offersOptions struct {
 	// known is set by --known.
 	known bool
 
-	// read asks for the present offers.
-	read func(context.Context) (offersAnswer, error)
-	// notice returns what to print about one consumer, empty for one that the operator knows.
-	notice func(context.Context, *rest.Consumer) string
+	// list asks for the present offers to all consumers, and describe for those to one.
+	list     func(context.Context) (*rest.Offers, error)
+	describe func(ctx context.Context, consumer string) (*rest.Consumer, error)
 	// period is the time between two reads of --watch.
 	period time.Duration
 	// printed is called, with --watch, after the table and after each change.
@@ -127,18 +126,12 @@ func (o *offersOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	o.notice = func(ctx context.Context, c *rest.Consumer) string { return unknown.Notice(ctx, c, client.Offers) }
-	o.read = func(ctx context.Context) (offersAnswer, error) {
-		if o.consumer != "" {
-			return o.readConsumer(ctx, client)
-		}
-		return o.readAll(ctx, client.Offers)
-	}
+	o.list, o.describe = client.Offers, client.Consumer
 	return o.show(ctx)
 }
 
-func (o *offersOptions) readConsumer(ctx context.Context, client *operatorclient.Client) (offersAnswer, error) {
-	c, err := client.Consumer(ctx, o.consumer)
+func (o *offersOptions) readConsumer(ctx context.Context) (offersAnswer, error) {
+	c, err := o.describe(ctx, o.consumer)
 	if err != nil {
 		return offersAnswer{}, err
 	}
@@ -158,10 +151,12 @@ func (o *offersOptions) readConsumer(ctx context.Context, client *operatorclient
 	return answer, nil
 }
 
-func (o *offersOptions) readAll(
-	ctx context.Context, read func(context.Context) (*rest.Offers, error),
-) (offersAnswer, error) {
-	all, err := read(ctx)
+// read asks for the present offers, and keeps what is shown.
+func (o *offersOptions) read(ctx context.Context) (offersAnswer, error) {
+	if o.consumer != "" {
+		return o.readConsumer(ctx)
+	}
+	all, err := o.list(ctx)
 	if err != nil {
 		return offersAnswer{}, err
 	}

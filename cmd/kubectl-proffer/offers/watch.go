@@ -25,8 +25,7 @@ func Watch(
 	ctx context.Context, streams genericiooptions.IOStreams, period time.Duration,
 	read func(context.Context) (*rest.Offers, error), printed func(),
 ) error {
-	o := &offersOptions{streams: streams, watch: true, period: period, printed: printed}
-	o.read = func(ctx context.Context) (offersAnswer, error) { return o.readAll(ctx, read) }
+	o := &offersOptions{streams: streams, watch: true, period: period, list: read, printed: printed}
 	return o.show(ctx)
 }
 
@@ -53,7 +52,7 @@ func (o *offersOptions) show(ctx context.Context) error {
 	}
 	notice := ""
 	if now.consumer != nil && (o.known || !output.IsValue(o.format)) {
-		notice = o.notice(ctx, now.consumer)
+		notice = unknown.Notice(ctx, now.consumer, o.list)
 	}
 	if notice != "" && o.known {
 		return unknown.Refusal(notice, o.streams.ErrOut)

@@ -25,9 +25,9 @@ const observeTimeout = 2 * time.Minute
 // onCluster rehearses a change on what an operator would evaluate, which the plugin reads with the
 // rights of its user.
 func (o *simulateOptions) onCluster(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
-	config, err := o.flags.Config.ToRESTConfig()
+	config, err := o.flags.RESTConfig()
 	if err != nil {
-		return nil, fmt.Errorf("finding the API server: %w", err)
+		return nil, err
 	}
 	config.QPS, config.Burst = 50, 100 // A review for each right is one request.
 	reviews, err := authorizationv1client.NewForConfig(config)

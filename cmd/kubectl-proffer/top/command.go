@@ -102,21 +102,15 @@ type topOptions struct{ by, format, order, resource string }
 func (o *topOptions) run(
 	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams,
 ) error {
-	rows, err := read(ctx, flags, streams, o.by)
+	rows, tables, err := o.read(ctx, flags, streams)
 	if err != nil {
 		return err
 	}
-	rows.Policies = arranged(rows.Policies, policyOrders, o.order, o.resource)
-	rows.Consumers = arranged(rows.Consumers, consumerOrders, o.order, o.resource)
-	rows.Nodes = arranged(rows.Nodes, nodeOrders, o.order, o.resource)
-	rows.Total = slices.DeleteFunc(rows.Total, func(r totalRow) bool {
-		return o.resource != "" && r.Resource != o.resource
-	})
 	p := output.For(streams.Out)
 	if output.IsValue(o.format) {
 		return p.Value(o.format, rows)
 	}
-	for i, t := range rows.tables(o.by, o.format) {
+	for i, t := range tables {
 		switch {
 		case len(t.Rows) == 0 && i == 0:
 			fmt.Fprintln(streams.ErrOut, "There is nothing to show: the operator has no "+o.subject()+".")
@@ -152,44 +146,37 @@ type top struct {
 	Total []totalRow `json:"total,omitzero"`
 }
 
-func (t *top) tables(by, format string) []*output.Table {
-	switch by {
-	case byPolicies:
-		return []*output.Table{policiesTable(t.Policies, format)}
-	case byConsumers:
-		return []*output.Table{consumersTable(t.Consumers, format)}
-	}
-	return []*output.Table{nodesTable(t.Nodes, format), totalTable(t.Total, format)}
-}
-
-// read asks the operator for the rows.
-func read(
-	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, by string,
-) (rows top, err error) {
+// read asks the operator for the rows, and arranges them.
+func (o *topOptions) read(
+	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams,
+) (rows top, tables []*output.Table, err error) {
 	account := operatorclient.Simulator
-	if by == byPolicies {
+	if o.by == byPolicies {
 		account = operatorclient.Reader
 	}
 	client, err := flags.Client(account)
 	if err != nil {
-		return rows, err
+		return rows, nil, err
 	}
 	defer output.Slow(streams.ErrOut, "Waiting for the operator")()
 	offers, err := client.Offers(ctx)
 	if err != nil {
-		return rows, err
+		return rows, nil, err
 	}
-	if by == byPolicies {
-		rows.Policies = policyRows(offers)
-		return rows, nil
+	if o.by == byPolicies {
+		rows.Policies = arranged(policyRows(offers), policyOrders, o.order, o.resource)
+		return rows, []*output.Table{policiesTable(rows.Policies, o.format)}, nil
 	}
 	world, err := client.World(ctx)
-	switch {
-	case err != nil:
-	case by == byConsumers:
-		rows.Consumers = consumerRows(offers, world)
-	default:
-		rows.Nodes, rows.Total, err = nodeRows(offers, world)
+	if err != nil {
+		return rows, nil, err
 	}
-	return rows, err
+	if o.by == byConsumers {
+		rows.Consumers = arranged(consumerRows(offers, world), consumerOrders, o.order, o.resource)
+		return rows, []*output.Table{consumersTable(rows.Consumers, o.format)}, nil
+	}
+	nodes, total, err := nodeRows(offers, world)
+	rows.Nodes = arranged(nodes, nodeOrders, o.order, o.resource)
+	rows.Total = slices.DeleteFunc(total, func(r totalRow) bool { return o.resource != "" && r.Resource != o.resource })
+	return rows, []*output.Table{nodesTable(rows.Nodes, o.format), totalTable(rows.Total, o.format)}, err
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"html/template"
 	"net/http"
+	"net/url"
 	"time"
 )
 
@@ -19,25 +20,16 @@ var files embed.FS
 var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"class": className, "held": heldRows, "default": defaultRows, "ofSlice": amountsOfSlice,
 	"requests": requests, "offerChange": offerChange, "grantChange": grantChange, "labels": labelled, "linkable": linkable,
-	"segment": segment, "count": count, "moment": moment, "machine": machine, "leaveOut": leaveOut,
-	"htmx": func() string { return htmxFile },
+	"segment": url.PathEscape, "count": count, "moment": moment, "machine": machine, "leaveOut": leaveOut,
+	"amounts": amountsOf, "htmx": func() string { return htmxFile },
 }).ParseFS(files, "templates/*.html"))
 
-// assets are the files that all pages use, by name.
-var assets = map[string]http.Handler{}
-
-func init() {
-	for _, name := range []string{htmxFile, "style.css", "icon.svg"} {
-		content, err := files.ReadFile("assets/" + name)
-		if err != nil {
-			panic(err) // It is embedded.
-		}
-		assets[name] = asset(name, content)
+// asset serves a file that all pages use. A browser that has it asks whether it is still the same.
+func asset(name string) http.Handler {
+	content, err := files.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // It is embedded.
 	}
-}
-
-// asset serves a file. A browser that has it asks whether it is still the same.
-func asset(name string, content []byte) http.Handler {
 	tag := `"` + sumOf(content) + `"`
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("ETag", tag)

@@ -23,13 +23,7 @@ const timesFor = time.Minute
 // could holds what a consumer could have.
 type could struct {
 	ClusterID string
-	Entries   []catalogEntry
-}
-
-// catalogEntry holds what a consumer could have in one class.
-type catalogEntry struct {
-	v1alpha1.OfferStatus
-	Rows []amounts
+	Entries   []v1alpha1.OfferStatus
 }
 
 // amounts holds the amounts of one resource of an entry.
@@ -37,18 +31,16 @@ type amounts struct{ Resource, Available, Held, Ceiling, LargestPod string }
 
 // catalogPage shows the catalog of one consumer.
 func catalogPage(view View, r *http.Request) (document, error) {
-	c := could{ClusterID: r.PathValue("clusterID")}
-	if len(c.ClusterID) > maxID {
+	id := r.PathValue("clusterID")
+	if len(id) > maxID {
 		return document{}, fmt.Errorf("a cluster ID has at most %d bytes", maxID)
 	}
-	for _, status := range view.Catalog(c.ClusterID) {
-		c.Entries = append(c.Entries, catalogEntry{OfferStatus: status, Rows: rowsOf(&status)})
-	}
-	return document{Title: "Catalog of " + c.ClusterID, Section: "consumers", Body: "catalog", Data: c}, nil
+	c := could{id, view.Catalog(id)}
+	return document{Title: "Catalog of " + id, Section: "consumers", Body: "catalog", Data: c}, nil
 }
 
-// rowsOf returns the amounts of each resource that the entry has, by name.
-func rowsOf(status *v1alpha1.OfferStatus) []amounts {
+// amountsOf returns the amounts of each resource that the entry has, by name.
+func amountsOf(status v1alpha1.OfferStatus) []amounts {
 	columns := []v1alpha1.Quantities{status.Available, status.Held, status.Ceiling, status.LargestPod}
 	named := v1alpha1.Quantities{}
 	for _, all := range columns {

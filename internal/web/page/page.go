@@ -106,8 +106,8 @@ func New(operator Operator) *Handler {
 		h.mux.HandleFunc("GET "+providersPath, h.providers)
 		h.mux.HandleFunc("POST "+providersPath, h.toggle)
 	}
-	for name, asset := range assets {
-		h.mux.Handle("GET "+Path+name, asset)
+	for _, name := range []string{htmxFile, "style.css", "icon.svg"} {
+		h.mux.Handle("GET "+Path+name, asset(name))
 	}
 	h.mux.HandleFunc("GET "+Path, func(w http.ResponseWriter, r *http.Request) { Refuse(w, r, http.StatusNotFound, "") })
 	h.mux.HandleFunc(Path, func(w http.ResponseWriter, r *http.Request) {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -119,9 +118,6 @@ func count(n any, noun string) string {
 	}
 	return text
 }
-
-// segment writes a cluster ID as one element of a path.
-func segment(id string) string { return url.PathEscape(id) }
 
 // moment writes a time for people, machine for the attribute of <time>.
 func moment(t time.Time) string  { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
