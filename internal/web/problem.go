@@ -9,6 +9,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/visible"
+	"proffer.dev/proffer/internal/web/page"
 )
 
 // maxProblemDetail bounds the text of another handler that becomes the detail of a problem, in bytes.
@@ -43,14 +44,8 @@ func problemOf(w http.ResponseWriter, err *apierrors.StatusError) {
 // 9457. It also sets the headers that keep browsers from doing anything with an answer but show it.
 func Problems(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for name, value := range map[string]string{
-			"X-Content-Type-Options":       "nosniff",
-			"Content-Security-Policy":      "default-src 'none'; frame-ancestors 'none'",
-			"Referrer-Policy":              "no-referrer",
-			"Cross-Origin-Resource-Policy": "same-origin",
-		} {
-			w.Header().Set(name, value)
-		}
+		page.Secure(w.Header())
+		w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		held := &problemWriter{ResponseWriter: w}
 		next.ServeHTTP(held, r)
 		if held.code != 0 {

@@ -127,7 +127,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.mux.ServeHTTP(w, r)
 }
 
-// Secure sets the headers of every answer, also of those in the place of a page.
+// Secure sets the headers that keep browsers from doing anything with an answer but show it, as a page.
 func Secure(header http.Header) {
 	header.Set("Content-Security-Policy",
 		"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
