@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/quantity"
@@ -270,17 +270,12 @@ func consumersPage(view View, r *http.Request) (document, error) {
 
 // choices returns the classes and the resources of the rows, and those that are chosen, sorted.
 func choices(rows []consumerRow, class, by string) (classes, resources []string) {
-	ofClass, ofResource := map[string]bool{}, map[string]bool{defaultResource: true, by: true}
-	if class != "" {
-		ofClass[class] = true
-	}
+	ofClass, ofResource := sets.New(class), sets.New(defaultResource, by)
 	for i := range rows {
-		if rows[i].Class != "" {
-			ofClass[rows[i].Class] = true
-		}
+		ofClass.Insert(rows[i].Class)
 		for name := range rows[i].offer.Resources {
-			ofResource[name] = true
+			ofResource.Insert(name)
 		}
 	}
-	return slices.Sorted(maps.Keys(ofClass)), slices.Sorted(maps.Keys(ofResource))
+	return sets.List(ofClass.Delete("")), sets.List(ofResource)
 }
