@@ -83,10 +83,13 @@ func (e *Evaluation) With(p Process) rest.Overview {
 	})
 	o := rest.Overview{
 		Evaluated: e.of, Now: p.Now, Status: rest.StatusOK, Wrong: all.wrong, Warnings: all.warnings,
-		Findings: all.findings, Unknown: p.unknown(),
+		Findings: all.findings,
 	}
-	if !p.BooksComplete.IsZero() {
+	switch {
+	case !p.BooksComplete.IsZero():
 		o.BooksComplete = &p.BooksComplete
+	case p.KeepsBooks:
+		o.Unknown = []string{"whether the books are behind: only the replica that leads knows"}
 	}
 	if len(o.Findings) > 0 {
 		o.Status = o.Findings[0].Status

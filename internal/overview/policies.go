@@ -61,11 +61,7 @@ func (l *list) addPolicies(all []rest.Policy, endless map[string]bool) {
 
 // sentence returns a text of bounded length that ends like a sentence.
 func sentence(text string) string {
-	text = kube.Shorten(text, maxReason)
-	if strings.HasSuffix(text, ".") {
-		return text
-	}
-	return text + "."
+	return strings.TrimSuffix(kube.Shorten(text, maxReason), ".") + "."
 }
 
 // readyOf returns the condition Ready. Each policy has one.

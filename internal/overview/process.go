@@ -82,11 +82,3 @@ func (l *list) addExhaustions(all []trends.Exhaustion) {
 
 // roundly rounds a time that is about right, so that a page is not another one every minute.
 func roundly(in time.Duration) time.Duration { return max(10*time.Minute, in.Round(10*time.Minute)) }
-
-// unknown lists what the process does not know.
-func (p *Process) unknown() []string {
-	if p.KeepsBooks && p.BooksComplete.IsZero() {
-		return []string{"whether the books are behind: only the replica that leads knows"}
-	}
-	return nil
-}
