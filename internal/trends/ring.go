@@ -126,7 +126,10 @@ type Lines struct {
 func (r *Ring) Lines(of Subject, points int) (Lines, bool) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	h := r.historyOf(of)
+	h := r.pools[of]
+	if of.Consumer != "" {
+		h = r.consumers[of]
+	}
 	known := r.last - r.first + 1
 	if h == nil || known < 2 {
 		return Lines{}, false
@@ -146,13 +149,6 @@ func (r *Ring) Lines(of Subject, points int) (Lines, bool) {
 		l.Used = append(l.Used, h.mean(uses, from, to))
 	}
 	return l, true
-}
-
-func (r *Ring) historyOf(of Subject) *history {
-	if of.Consumer != "" {
-		return r.consumers[of]
-	}
-	return r.pools[of]
 }
 
 // mean returns the mean of the known samples from one minute to before another, NaN for none.

@@ -113,11 +113,15 @@ func (v *view) details(id string) *rest.Details {
 				d.Truncated = append(d.Truncated, "slices")
 				break
 			}
-			d.Slices = append(d.Slices, rest.Slice{
+			slice := rest.Slice{
 				Namespace: x.Namespace, Name: x.Name, Class: x.Class, Policy: x.Policy(),
-				Asked: world.Amounts(x.Request), Written: written(&x), Granted: world.Amounts(x.After()),
+				Asked: world.Amounts(x.Request), Granted: world.Amounts(x.After()),
 				Accepted: x.Accepted(), Because: x.Because(),
-			})
+			}
+			if x.Written != nil { // The slice is at hand.
+				slice.Written = x.Written()
+			}
+			d.Slices = append(d.Slices, slice)
 		}
 		slices.SortStableFunc(d.Slices, func(a, b rest.Slice) int {
 			return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
@@ -134,14 +138,6 @@ func (v *view) details(id string) *rest.Details {
 		d.Pods = append(d.Pods, rest.Pod{UID: pods[i].Key, Node: pods[i].Node, Requests: world.Amounts(pods[i].Requests)})
 	}
 	return d
-}
-
-// written returns nil for a slice that is not at hand.
-func written(s *table.DecidedSlice) map[string]string {
-	if s.Written == nil {
-		return nil
-	}
-	return s.Written()
 }
 
 // leftOut returns nil for no nodes.

@@ -86,9 +86,9 @@ type rowChange struct{ was, is row }
 // changes lists the rows that differ, sorted by consumer, class and resource, the default offer last.
 // Explanations alone make no difference.
 func changes(before, after []row) []rowChange {
-	was := make(map[rowKey]*row, len(before))
-	for i := range before {
-		was[before[i].rowKey] = &before[i]
+	was := make(map[rowKey]row, len(before))
+	for _, r := range before {
+		was[r.rowKey] = r
 	}
 	var changed []rowChange
 	add := func(c rowChange) {
@@ -97,17 +97,16 @@ func changes(before, after []row) []rowChange {
 			changed = append(changed, c)
 		}
 	}
-	for i := range after {
-		now := after[i]
-		old := was[now.rowKey]
-		delete(was, now.rowKey)
-		if old == nil {
+	for _, now := range after {
+		old, there := was[now.rowKey]
+		if !there {
 			old = now.absent()
 		}
-		add(rowChange{*old, now})
+		delete(was, now.rowKey)
+		add(rowChange{old, now})
 	}
 	for _, old := range was {
-		add(rowChange{*old, *old.absent()})
+		add(rowChange{old, old.absent()})
 	}
 	slices.SortFunc(changed, func(a, b rowChange) int {
 		return cmp.Or(isAnyone(a.is)-isAnyone(b.is), strings.Compare(a.is.consumer, b.is.consumer),
@@ -117,8 +116,8 @@ func changes(before, after []row) []rowChange {
 }
 
 // absent is the row of the same resource while it is not offered. A consumer has, and uses, nothing of it then.
-func (r *row) absent() *row {
-	none := &row{rowKey: r.rowKey}
+func (r *row) absent() row {
+	none := row{rowKey: r.rowKey}
 	if r.granted != nil {
 		none.granted, none.used = &resource.Quantity{}, &resource.Quantity{}
 	}

@@ -54,8 +54,7 @@ func run(
 	if err != nil {
 		return err
 	}
-	done := output.Slow(streams.ErrOut, "Reading the snapshot")
-	defer done()
+	defer output.Slow(streams.ErrOut, "Reading the snapshot")()
 	snapshot, err := client.Snapshot(ctx)
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/check"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
@@ -52,7 +51,13 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 func run(
 	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, format string,
 ) error {
-	all, err := ask(ctx, flags, streams)
+	client, err := flags.Client(operatorclient.Reader)
+	if err != nil {
+		return err
+	}
+	done := output.Slow(streams.ErrOut, "Waiting for the operator")
+	all, err := client.Overview(ctx)
+	done()
 	if err != nil {
 		return err
 	}
@@ -69,15 +74,4 @@ func run(
 		return exit.StatusError(status)
 	}
 	return nil
-}
-
-func ask(
-	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams,
-) (*rest.Overview, error) {
-	client, err := flags.Client(operatorclient.Reader)
-	if err != nil {
-		return nil, err
-	}
-	defer output.Slow(streams.ErrOut, "Waiting for the operator")()
-	return client.Overview(ctx)
 }

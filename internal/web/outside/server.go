@@ -62,11 +62,7 @@ func (o *Options) Check() error {
 // Loopback reports whether only programs of this host can connect to the address.
 func Loopback(address string) bool {
 	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return false
-	}
-	ip := net.ParseIP(host)
-	return ip != nil && ip.IsLoopback()
+	return err == nil && net.ParseIP(host).IsLoopback() // What is no IP is no loopback either.
 }
 
 // Server is a prometheus.Collector. Listen comes first, then Start.
@@ -113,10 +109,8 @@ func (s *Server) Listen(ctx context.Context) (err error) {
 		}
 	}
 	var config net.ListenConfig
-	if s.listener, err = config.Listen(ctx, "tcp", o.Address); err != nil {
-		return err
-	}
-	return nil
+	s.listener, err = config.Listen(ctx, "tcp", o.Address)
+	return err
 }
 
 // Address returns where the server listens.
