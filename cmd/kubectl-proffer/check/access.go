@@ -3,30 +3,15 @@ package check
 import (
 	"slices"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
-
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 )
 
 const checkAccess Check = "rights"
 
-// review asks whether a ServiceAccount has the right.
-func review(r manifests.Right, namespace, account string) *authorizationv1.SubjectAccessReview {
-	return &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
-		User:               "system:serviceaccount:" + namespace + ":" + account,
-		Groups:             []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated"},
-		ResourceAttributes: r.Attributes(),
-	}}
-}
-
 // neededRights returns what the manifests of this version allow an operator in the namespace, with
 // these flags.
 func neededRights(namespace string, f flags) ([]manifests.Right, error) {
-	files, err := manifests.Files("role.yaml", f.components()...)
-	if err != nil {
-		return nil, err
-	}
-	files = slices.Concat([]string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}, files)
+	files := append([]string{manifests.OperatorRole, "rbac/metrics_auth_role.yaml"}, f.inComponents("role.yaml")...)
 	all, err := manifests.Rights(namespace, files...)
 	seen := map[manifests.Right]bool{} // Some rights are in several roles.
 	return slices.DeleteFunc(all, func(r manifests.Right) bool {

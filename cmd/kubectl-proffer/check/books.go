@@ -18,16 +18,14 @@ const booksAttempts = 8
 func (c *cluster) books(ctx context.Context) known[*rest.Overview] {
 	var last known[*rest.Overview]
 	for range booksAttempts {
-		all, err := c.overview(ctx)
-		switch {
-		case err != nil && last.value == nil:
-			return knownOf(all, err)
-		case err != nil:
+		next := knownOf(c.overview(ctx))
+		if next.err != nil && last.value != nil {
 			return last
-		case len(all.Unknown) == 0:
-			return knownOf(all, nil)
 		}
-		last = knownOf(all, nil)
+		last = next
+		if last.err != nil || len(last.value.Unknown) == 0 {
+			break
+		}
 	}
 	return last
 }

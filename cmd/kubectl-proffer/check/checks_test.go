@@ -403,7 +403,7 @@ func TestEachAdmissionPolicyHasToBeInstalledAndBound(t *testing.T) {
 }
 
 func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
-	own, err := ownCRDs()
+	own, err := ownCRDs(flags{})
 	test.Must(t, err)
 	const policies = "resourcepolicies.proffer.dev"
 	found := func(change func(*apiextensionsv1.CustomResourceDefinition)) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
@@ -465,7 +465,7 @@ func TestCRDsOfAnotherVersionAreReported(t *testing.T) {
 
 func TestTheCRDsOfComponentsAreCheckedOnlyWhereTheyAreSwitchedOn(t *testing.T) {
 	for f, want := range map[flags]int{{}: 3, {publishOffers: true}: 4, {orchestrate: true}: 4, {publishOffers: true, orchestrate: true}: 5} {
-		own, err := ownCRDs(f.components()...)
+		own, err := ownCRDs(f)
 		if err != nil || len(own) != want {
 			t.Errorf("%+v: %d CRDs, want %d, error %v", f, len(own), want, err)
 		}

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,21 +13,20 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
-	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	kubescheme "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -45,8 +45,7 @@ type cluster struct {
 	api     client.Client
 	dynamic dynamic.Interface
 	http    *http.Client
-	// core builds the URLs of the core group.
-	core      rest.Interface
+	// discovery also builds URLs.
 	discovery discovery.DiscoveryInterface
 	// version asks the operator for its version, through the API server, and overview for what needs somebody.
 	version  func(ctx context.Context) (string, error)
@@ -57,13 +56,9 @@ type cluster struct {
 
 func newCluster(config *rest.Config) (*cluster, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{
-		corev1.AddToScheme, appsv1.AddToScheme, coordinationv1.AddToScheme, authenticationv1.AddToScheme,
-		authorizationv1.AddToScheme, admissionregistrationv1.AddToScheme, apiextensionsv1.AddToScheme, v1alpha1.AddToScheme,
-	} {
-		if err := add(scheme); err != nil {
-			return nil, err
-		}
+	if err := errors.Join(kubescheme.AddToScheme(scheme), apiextensionsv1.AddToScheme(scheme),
+		v1alpha1.AddToScheme(scheme)); err != nil {
+		return nil, err
 	}
 	connection, err := rest.HTTPClientFor(config)
 	if err != nil {
@@ -76,54 +71,47 @@ func newCluster(config *rest.Config) (*cluster, error) {
 	if c.dynamic, err = dynamic.NewForConfigAndClient(config, connection); err != nil {
 		return nil, err
 	}
-	core, err := corev1client.NewForConfigAndClient(config, connection)
-	if err != nil {
-		return nil, err
-	}
-	c.core = core.RESTClient()
+
 	c.discovery, err = discovery.NewDiscoveryClientForConfigAndClient(config, connection)
 	return c, err
 }
 
 // report makes all checks. Its error says that the API server cannot be asked at all.
 func (c *cluster) report(ctx context.Context, namespace, liqoNamespace string, now time.Time) (Report, error) {
-	apis, err := c.liqoAPIs()
+	served, err := c.liqoAPIs()
 	if err != nil && !apierrors.IsForbidden(err) {
 		return Report{}, operatorclient.Explain(err)
 	}
-	findings, err := c.check(ctx, namespace, liqoNamespace, knownOf(apis, err), now)
-	return newReport(findings), err
-}
-
-func (c *cluster) check(
-	ctx context.Context, namespace, liqoNamespace string, apis known[liqoAPIs], now time.Time,
-) ([]Finding, error) {
+	apis := knownOf(served, err)
 	deployment := get(ctx, c, &appsv1.Deployment{}, namespace, deploymentName)
 	var f flags
 	if deployment.err == nil {
 		f, _ = flagsOf(deployment.value) // findReplicas reports the error.
 	}
-	own, err := ownCRDs(f.components()...)
+	own, err := ownCRDs(f)
 	if err != nil {
-		return nil, err
+		return Report{}, err
 	}
 	rights, err := neededRights(namespace, f)
 	if err != nil {
-		return nil, err
+		return Report{}, err
 	}
 	guards, err := ownGuards(f)
 	if err != nil {
-		return nil, err
+		return Report{}, err
 	}
-	account := "proffer"
-	if deployment.err == nil && deployment.value.Spec.Template.Spec.ServiceAccountName != "" {
-		account = deployment.value.Spec.Template.Spec.ServiceAccountName
-	}
-	policies := c.policies(ctx)
+	account := cmp.Or(deployment.value.Spec.Template.Spec.ServiceAccountName, "proffer")
+	policies := list[v1alpha1.ResourcePolicy](ctx, c, &v1alpha1.ResourcePolicyList{})
+	classes := classesOf(policies.value)
 	service := get(ctx, c, &corev1.Service{}, namespace, serviceName)
-	liqo := get(ctx, c, &appsv1.Deployment{}, liqoNamespace, liqoDeployment)
+	manager := get(ctx, c, &appsv1.Deployment{}, liqoNamespace, liqoDeployment)
 
-	findings := findCRDs(own, c.crds(ctx, own))
+	crds := map[string]known[*apiextensionsv1.CustomResourceDefinition]{}
+	for _, crd := range own {
+		crds[crd.Name] = get(ctx, c, &apiextensionsv1.CustomResourceDefinition{}, "", crd.Name)
+	}
+
+	findings := findCRDs(own, crds)
 	findings = append(findings, findAccess(namespace+"/"+account, len(rights), c.denied(ctx, namespace, account, rights)))
 	findings = append(findings, findReplicas(namespace, deployment))
 	if deployment.err == nil {
@@ -139,18 +127,22 @@ func (c *cluster) check(
 		}
 	}
 	ofService, at := findAddress(namespace, deployment, f, service)
-	findings = append(findings, findLiqo(apis), ofService, findLiqoAddress(liqoNamespace, apis, liqo, service, at, f.tls))
-	findings = append(findings, findLiqoSettings(apis, liqo, len(classesOf(policies.value)))...)
-	findings = append(findings, c.guards(ctx, f, guardsFor(apis, guards), classesOf(policies.value))...)
+	findings = append(findings, findLiqo(apis), ofService,
+		findLiqoAddress(liqoNamespace, apis, manager, service, at, f.tls))
+	findings = append(findings, findLiqoSettings(apis, manager, len(classes))...)
+	findings = append(findings, c.guards(ctx, f, guardsFor(apis, guards), classes)...)
 	findings = append(findings, findPolicies(policies)...)
 	if amounts := writtenAmounts(policies.value); len(amounts) > 0 {
 		findings = append(findings, findSizes(amounts, c.allocatable(ctx))...)
 	}
 	findings = append(findings, findClasses(apis, policies)...)
-	findings = append(findings, findGrants(
-		namespace, classesOf(policies.value), c.grants(ctx, namespace), c.consumerPods(ctx))...)
-	findings = append(findings, findOrchestrations(f, c.orchestrations(ctx), c.offloadings(ctx))...)
-	return append(findings, findKubelets(f, c.virtualKubelets(ctx))...), nil
+	// Liqo v1 labels the pods that it made for the slices of consumers.
+	findings = append(findings, findGrants(namespace, classes,
+		list[v1alpha1.Grant](ctx, c, &v1alpha1.GrantList{}, client.InNamespace(namespace)),
+		list[corev1.Pod](ctx, c, &corev1.PodList{}, client.HasLabels{liqo.CreatorLabel}))...)
+	findings = append(findings, findOrchestrations(f,
+		list[v1alpha1.Orchestration](ctx, c, &v1alpha1.OrchestrationList{}), c.offloadings(ctx))...)
+	return newReport(append(findings, findKubelets(f, c.virtualKubelets(ctx))...)), nil
 }
 
 // get reads one object.
@@ -158,38 +150,30 @@ func get[T client.Object](ctx context.Context, c *cluster, into T, namespace, na
 	return knownOf(into, c.api.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, into))
 }
 
-func (c *cluster) crds(
-	ctx context.Context, own []*apiextensionsv1.CustomResourceDefinition,
-) map[string]known[*apiextensionsv1.CustomResourceDefinition] {
-	all := map[string]known[*apiextensionsv1.CustomResourceDefinition]{}
-	for _, crd := range own {
-		all[crd.Name] = get(ctx, c, &apiextensionsv1.CustomResourceDefinition{}, "", crd.Name)
-	}
-	return all
+// list reads the objects that the options select into a list whose Items are of type T.
+func list[T any](
+	ctx context.Context, c *cluster, into client.ObjectList, options ...client.ListOption,
+) known[[]T] {
+	err := c.api.List(ctx, into, options...)
+	items, _ := meta.GetItemsPtr(into) // Every list has some.
+	return knownOf(*items.(*[]T), err)
 }
-
-// parallel bounds the reviews of rights that are asked for at a time.
-const parallel = 10
 
 // denied returns the rights that the ServiceAccount does not have, in their order.
 func (c *cluster) denied(
 	ctx context.Context, namespace, account string, rights []manifests.Right,
 ) known[[]manifests.Right] {
-	reviews := make([]*authorizationv1.SubjectAccessReview, len(rights))
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(parallel)
-	for i, r := range rights {
-		reviews[i] = review(r, namespace, account)
-		group.Go(func() error { return c.api.Create(ctx, reviews[i]) })
-	}
-	err := group.Wait()
-	var lacking []manifests.Right
-	for i, review := range reviews {
-		if !review.Status.Allowed {
-			lacking = append(lacking, rights[i])
-		}
-	}
-	return knownOf(lacking, err)
+	return knownOf(manifests.Denied(ctx, rights, func(ctx context.Context, r manifests.Right) (bool, error) {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:" + namespace + ":" + account,
+			Groups: []string{
+				"system:serviceaccounts", "system:serviceaccounts:" + namespace, "system:authenticated",
+			},
+			ResourceAttributes: new(authorizationv1.ResourceAttributes(r)),
+		}}
+		err := c.api.Create(ctx, review)
+		return review.Status.Allowed, err
+	}))
 }
 
 // pods returns the names of the pods of a Deployment, sorted.
@@ -198,17 +182,16 @@ func (c *cluster) pods(ctx context.Context, d *appsv1.Deployment) known[[]string
 	if err != nil {
 		selector = labels.Nothing()
 	}
-	list := &corev1.PodList{}
-	err = errors.Join(err, c.api.List(ctx, list,
-		client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector}))
+	all := list[corev1.Pod](ctx, c, &corev1.PodList{},
+		client.InNamespace(d.Namespace), client.MatchingLabelsSelector{Selector: selector})
 	var names []string
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp == nil {
-			names = append(names, list.Items[i].Name)
+	for i := range all.value {
+		if all.value[i].DeletionTimestamp == nil {
+			names = append(names, all.value[i].Name)
 		}
 	}
 	slices.Sort(names)
-	return knownOf(names, err)
+	return knownOf(names, errors.Join(err, all.err))
 }
 
 // probe asks each pod whether it is ready, through the API server.
@@ -216,8 +199,8 @@ func (c *cluster) probe(ctx context.Context, namespace string, pods []string, po
 	all := make([]probe, len(pods))
 	var asking sync.WaitGroup
 	for i, pod := range pods {
-		url := c.core.Get().Namespace(namespace).Resource("pods").SubResource("proxy").
-			Name(fmt.Sprintf("http:%s:%d", pod, port)).Suffix("readyz").Param("verbose", "").URL()
+		url := c.discovery.RESTClient().Get().AbsPath("/api/v1/namespaces", namespace, "pods",
+			fmt.Sprintf("http:%s:%d", pod, port), "proxy/readyz").Param("verbose", "").URL()
 		all[i] = probe{pod: pod}
 		asking.Go(func() { all[i].status, all[i].body, all[i].err = c.fetch(ctx, url.String()) })
 	}
@@ -249,68 +232,31 @@ func (c *cluster) fetch(ctx context.Context, url string) (status int, body strin
 	return answer.StatusCode, string(text), err
 }
 
-func (c *cluster) policies(ctx context.Context) known[[]v1alpha1.ResourcePolicy] {
-	list := &v1alpha1.ResourcePolicyList{}
-	err := c.api.List(ctx, list)
-	return knownOf(list.Items, err)
-}
-
-func (c *cluster) grants(ctx context.Context, namespace string) known[[]v1alpha1.Grant] {
-	list := &v1alpha1.GrantList{}
-	err := c.api.List(ctx, list, client.InNamespace(namespace))
-	return knownOf(list.Items, err)
-}
-
-// consumerPods returns the pods that Liqo v1 made for the slices of consumers.
-func (c *cluster) consumerPods(ctx context.Context) known[[]corev1.Pod] {
-	list := &corev1.PodList{}
-	err := c.api.List(ctx, list, client.HasLabels{liqo.CreatorLabel})
-	return knownOf(list.Items, err)
-}
-
-func (c *cluster) orchestrations(ctx context.Context) known[[]v1alpha1.Orchestration] {
-	list := &v1alpha1.OrchestrationList{}
-	err := c.api.List(ctx, list)
-	return knownOf(list.Items, err)
-}
-
 // offloadings returns the NamespaceOffloadings that the operator has written.
 func (c *cluster) offloadings(ctx context.Context) known[[]metav1.PartialObjectMetadata] {
-	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(liqo.NamespaceOffloadings.GroupVersion().WithKind(liqo.NamespaceOffloading + "List"))
-	err := c.api.List(ctx, list, client.MatchingLabels{orchestration.ManagedByLabel: orchestration.ManagedBy})
-	return knownOf(list.Items, err)
+	all := &metav1.PartialObjectMetadataList{}
+	all.SetGroupVersionKind(liqo.NamespaceOffloadings.GroupVersion().WithKind(liqo.NamespaceOffloading + "List"))
+	return list[metav1.PartialObjectMetadata](ctx, c, all,
+		client.MatchingLabels{orchestration.ManagedByLabel: orchestration.ManagedBy})
 }
 
 // virtualKubelets returns the Deployments of Liqo's virtual kubelets.
 func (c *cluster) virtualKubelets(ctx context.Context) known[[]appsv1.Deployment] {
-	list := &appsv1.DeploymentList{}
-	err := c.api.List(ctx, list, client.MatchingLabels{liqo.ComponentLabel: liqo.VirtualKubelet})
-	return knownOf(list.Items, err)
-}
-
-func (c *cluster) admissionPolicies(ctx context.Context) known[[]admissionregistrationv1.ValidatingAdmissionPolicy] {
-	list := &admissionregistrationv1.ValidatingAdmissionPolicyList{}
-	err := c.api.List(ctx, list)
-	return knownOf(list.Items, err)
-}
-
-func (c *cluster) admissionBindings(
-	ctx context.Context,
-) known[[]admissionregistrationv1.ValidatingAdmissionPolicyBinding] {
-	list := &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{}
-	err := c.api.List(ctx, list)
-	return knownOf(list.Items, err)
+	return list[appsv1.Deployment](ctx, c, &appsv1.DeploymentList{},
+		client.MatchingLabels{liqo.ComponentLabel: liqo.VirtualKubelet})
 }
 
 // guards reports on the guards. The classes are the ones that policies offer.
 func (c *cluster) guards(ctx context.Context, f flags, own []guard, classes []string) []Finding {
-	policies := c.admissionPolicies(ctx)
+	policies := list[admissionregistrationv1.ValidatingAdmissionPolicy](
+		ctx, c, &admissionregistrationv1.ValidatingAdmissionPolicyList{})
+	bindings := list[admissionregistrationv1.ValidatingAdmissionPolicyBinding](
+		ctx, c, &admissionregistrationv1.ValidatingAdmissionPolicyBindingList{})
 	class := ""
 	if len(classes) > 0 {
 		class = classes[len(classes)-1] // The unnamed class is the first.
 	}
-	return append([]Finding{findGuards(own, policies, c.admissionBindings(ctx))},
+	return append([]Finding{findGuards(own, policies, bindings)},
 		findTrials(c.tryGuards(ctx, f, own, policies, class))...)
 }
 

@@ -1,18 +1,17 @@
 package check
 
 import (
+	"cmp"
 	"fmt"
-	"maps"
-	"path"
-	"slices"
+	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
-	"sigs.k8s.io/yaml"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
-	"proffer.dev/proffer/config"
 )
 
 const (
@@ -20,28 +19,18 @@ const (
 	installHelp string = "Apply the manifests of this version: see docs/how-to/install.md."
 )
 
-// ownCRDs returns the CRDs that this version of the tool was built with, including the CRDs of
-// components in these directories of config.
-func ownCRDs(components ...string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
-	bases, err := manifests.Files("*.yaml", "crd/bases")
+// ownCRDs returns the CRDs that this version of the tool was built with, for an operator with these flags.
+func ownCRDs(f flags) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	objects, err := manifests.Read(append([]string{"crd/bases/*.yaml"}, f.inComponents("crd.yaml")...)...)
 	if err != nil {
 		return nil, err
 	}
-	others, err := manifests.Files("crd.yaml", components...)
-	if err != nil {
-		return nil, err
-	}
-	var all []*apiextensionsv1.CustomResourceDefinition
-	for _, file := range append(bases, others...) {
-		text, err := config.Files.ReadFile(file)
-		if err != nil {
-			return nil, err
+	all := make([]*apiextensionsv1.CustomResourceDefinition, len(objects))
+	for i, o := range objects {
+		all[i] = &apiextensionsv1.CustomResourceDefinition{}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(o.Object, all[i], true); err != nil {
+			return nil, fmt.Errorf("reading CRD %s: %w", o.GetName(), err)
 		}
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		if err := yaml.UnmarshalStrict(text, crd); err != nil {
-			return nil, fmt.Errorf("reading %s: %w", path.Base(file), err)
-		}
-		all = append(all, crd)
 	}
 	return all, nil
 }
@@ -79,8 +68,11 @@ func compareCRD(want, got *apiextensionsv1.CustomResourceDefinition) []Finding {
 		return []Finding{checkCRDs.wrong("The CRD %s does not serve %s.", got.Name, v1alpha1.GroupVersion.Version).
 			do(installHelp)}
 	}
-	at, differ := firstDifference(wanted.Schema.OpenAPIV3Schema, served.Schema)
-	if !differ {
+	at := "all fields"
+	if served.Schema != nil && served.Schema.OpenAPIV3Schema != nil {
+		at = firstDifference(wanted.Schema.OpenAPIV3Schema, served.Schema.OpenAPIV3Schema, "")
+	}
+	if at == "" {
 		return nil
 	}
 	return []Finding{checkCRDs.warning("The schema of %s is of another version: it differs in %s.", got.Name, at).
@@ -96,47 +88,27 @@ func versionOf(crd *apiextensionsv1.CustomResourceDefinition) *apiextensionsv1.C
 	return nil
 }
 
-// firstDifference compares a schema with one of the API server. It returns the field with the first
-// difference, in the order of the names, such as spec.offer.max.
-func firstDifference(
-	want *apiextensionsv1.JSONSchemaProps, got *apiextensionsv1.CustomResourceValidation,
-) (at string, differ bool) {
-	if got == nil || got.OpenAPIV3Schema == nil {
-		return "all fields", true
-	}
-	return differenceIn(want, got.OpenAPIV3Schema, "")
-}
-
-func differenceIn(want, got *apiextensionsv1.JSONSchemaProps, at string) (string, bool) {
+// firstDifference compares a schema at a field, "" for the whole object, with one of the API server. It returns the
+// field with the first difference, in the order of the names, such as spec.offer.max, and "" if there is none.
+func firstDifference(want, got *apiextensionsv1.JSONSchemaProps, at string) string {
 	if apiequality.Semantic.DeepEqual(want, got) {
-		return "", false
+		return ""
 	}
-	names := maps.Clone(want.Properties)
-	if names == nil {
-		names = map[string]apiextensionsv1.JSONSchemaProps{}
-	}
-	maps.Copy(names, got.Properties)
-	for _, name := range slices.Sorted(maps.Keys(names)) {
-		below := name
-		if at != "" {
-			below = at + "." + name
-		}
+	for _, name := range sets.List(sets.KeySet(want.Properties).Union(sets.KeySet(got.Properties))) {
+		below := strings.TrimPrefix(at+"."+name, ".")
 		w, wanted := want.Properties[name]
 		g, there := got.Properties[name]
 		if !wanted || !there {
-			return below, true
+			return below
 		}
-		if in, differ := differenceIn(&w, &g, below); differ {
-			return in, true
+		if in := firstDifference(&w, &g, below); in != "" {
+			return in
 		}
 	}
 	if want.Items != nil && got.Items != nil && want.Items.Schema != nil && got.Items.Schema != nil {
-		if in, differ := differenceIn(want.Items.Schema, got.Items.Schema, at+"[]"); differ {
-			return in, true
+		if in := firstDifference(want.Items.Schema, got.Items.Schema, at+"[]"); in != "" {
+			return in
 		}
 	}
-	if at == "" {
-		at = "its rules for the whole object"
-	}
-	return at, true
+	return cmp.Or(at, "its rules for the whole object")
 }

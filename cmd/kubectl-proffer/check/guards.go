@@ -38,19 +38,15 @@ func guardsFor(apis known[liqoAPIs], own []guard) []guard {
 
 // ownGuards returns the admission policies of this version, for an operator with these flags.
 func ownGuards(f flags) ([]guard, error) {
-	files, err := manifests.Files("*.yaml", slices.Concat([]string{"guards", "admission"}, f.components())...)
-	if err != nil {
-		return nil, err
-	}
 	var all []guard
-	for _, file := range files {
-		objects, err := manifests.Read(file)
+	for _, files := range slices.Concat([]string{"guards/*.yaml", "admission/*.yaml"}, f.inComponents("*.yaml")) {
+		objects, err := manifests.Read(files)
 		if err != nil {
 			return nil, err
 		}
 		for _, o := range objects {
 			if o.GetKind() == "ValidatingAdmissionPolicy" {
-				all = append(all, guard{o.GetName(), path.Dir(file)})
+				all = append(all, guard{o.GetName(), path.Dir(files)})
 			}
 		}
 	}

@@ -41,10 +41,11 @@ var (
 type liqoAPIs []string
 
 func (a liqoAPIs) v0() bool { return slices.Contains(a, resourcesOfV0[0]) }
-func (a liqoAPIs) v1() bool { return a.serves(resourcesOfV1) }
+func (a liqoAPIs) v1() bool { return len(a.lacking(resourcesOfV1)) == 0 }
 
-func (a liqoAPIs) serves(all []string) bool {
-	return !slices.ContainsFunc(all, func(one string) bool { return !slices.Contains(a, one) })
+// lacking returns those of the resources that are not served.
+func (a liqoAPIs) lacking(all []string) []string {
+	return slices.DeleteFunc(slices.Clone(all), func(one string) bool { return slices.Contains(a, one) })
 }
 
 // findLiqo reports which versions of Liqo are installed.
@@ -63,10 +64,7 @@ func findLiqo(apis known[liqoAPIs]) Finding {
 	case len(found) > 0:
 		return checkLiqo.ok("Installed: %s.", strings.Join(found, " and "))
 	case len(apis.value) > 0:
-		served := apis.value[:min(len(apis.value), maxListed)]
-		absent := slices.DeleteFunc(slices.Clone(resourcesOfV1), func(one string) bool {
-			return slices.Contains(apis.value, one)
-		})
+		served, absent := apis.value[:min(len(apis.value), maxListed)], apis.value.lacking(resourcesOfV1)
 		return checkLiqo.warning("Liqo serves %s, but not %s.", strings.Join(served, ", "), strings.Join(absent, ", ")).
 			do("Install one of the versions of Liqo in docs/reference/versions.md.")
 	}
@@ -91,27 +89,19 @@ func versionsOf(f resourcereader.Form) string {
 	return "Liqo v0.9 and v0.10"
 }
 
-// liqoManager is Liqo's controller-manager.
-type liqoManager struct {
-	container *corev1.Container
-	namespace string
-}
+// liqoManager is the container of Liqo's controller-manager.
+type liqoManager struct{ *corev1.Container }
 
 func managerOf(d *appsv1.Deployment) liqoManager {
-	m := liqoManager{container: &corev1.Container{}, namespace: d.Namespace}
-	for i := range d.Spec.Template.Spec.Containers {
-		c := &d.Spec.Template.Spec.Containers[i]
-		if m.container.Name == "" || strings.Contains(c.Image, liqoDeployment) {
-			m.container = c
-		}
-	}
-	return m
+	return liqoManager{containerOf(&d.Spec.Template.Spec, func(c corev1.Container) bool {
+		return strings.Contains(c.Image, liqoDeployment)
+	})}
 }
 
 // argument returns the value of a flag of Liqo, "" for a flag without a value. If the flag is not
 // given, set is false.
 func (m liqoManager) argument(name string) (value string, set bool) {
-	args := slices.Concat(m.container.Command, m.container.Args)
+	args := slices.Concat(m.Command, m.Args)
 	for i, argument := range args {
 		is, text, written := strings.Cut(strings.TrimLeft(argument, "-"), "=")
 		if is != name || is == argument {
@@ -132,11 +122,11 @@ var (
 
 // afterV0 reports whether this is Liqo v1 or newer, by the tag of its image. The CRDs of v0 may be
 // left over.
-func (m liqoManager) afterV0() bool { return liqoAfter.MatchString(m.container.Image) }
+func (m liqoManager) afterV0() bool { return liqoAfter.MatchString(m.Image) }
 
 // form returns the form that this version of Liqo reads, by the tag of its image.
 func (m liqoManager) form() (form resourcereader.Form, version string, ok bool) {
-	match := liqoV0.FindStringSubmatch(m.container.Image)
+	match := liqoV0.FindStringSubmatch(m.Image)
 	if match == nil {
 		return 0, "", false
 	}
@@ -164,18 +154,20 @@ func findLiqoAddress(
 			do("Name the namespace of Liqo with --liqo-namespace.")
 	case liqo.err != nil:
 		return liqo.skip(checkLiqoAddress, "get deployments.apps in "+namespace)
-	case len(at) == 0 && !managerOf(liqo.value).afterV0():
+	}
+	switch m := managerOf(liqo.value); {
+	case m.afterV0():
+		return checkLiqoAddress.ok("Not needed: %s reads from no address.", m.Image)
+	case len(at) == 0:
 		return checkLiqoAddress.skipped("The operator has no address that Liqo could use.")
+	default:
+		return findReader(namespace, m, service.value, at, tls)
 	}
-	m := managerOf(liqo.value)
-	if m.afterV0() {
-		return checkLiqoAddress.ok("Not needed: %s reads from no address.", m.container.Image)
-	}
-	return findReader(m, service.value, at, tls)
 }
 
-// findReader reports which address Liqo v0 reads from, which may be none of ours, and in which form.
-func findReader(m liqoManager, service *corev1.Service, at []address, tls bool) Finding {
+// findReader reports which address Liqo v0 reads from, which may be none of ours, and in which form. The namespace is
+// Liqo's.
+func findReader(namespace string, m liqoManager, service *corev1.Service, at []address, tls bool) Finding {
 	form, version, versioned := m.form()
 	right := at[0]
 	for _, a := range at {
@@ -186,7 +178,7 @@ func findReader(m liqoManager, service *corev1.Service, at []address, tls bool) 
 	set := fmt.Sprintf("Set controllerManager.config.resourcePluginAddress of Liqo's Helm chart to %s: "+
 		"see docs/how-to/connect-liqo-v0.md.", right)
 	configured, given := m.argument("resource-plugin-address")
-	used := addressAt(configured, m.namespace, service, at)
+	used := addressAt(configured, namespace, service, at)
 	switch {
 	case !given || configured == "":
 		return checkLiqoAddress.warning("Liqo reads no offers of Proffer: it has no --resource-plugin-address.").do(set)
@@ -197,7 +189,7 @@ func findReader(m liqoManager, service *corev1.Service, at []address, tls bool) 
 			do("Remove the component tls, or put a proxy with a client certificate in front of Liqo.")
 	case !versioned:
 		return checkLiqoAddress.warning("Liqo reads %s from %s. "+
-			"Its image %s names no version of v0, so the form is not checked.", used.form, used, m.container.Image).
+			"Its image %s names no version of v0, so the form is not checked.", used.form, used, m.Image).
 			do(fmt.Sprintf("%s is for %s.", used.form, versionsOf(used.form)))
 	case used.form != form:
 		return checkLiqoAddress.wrong("Liqo %s reads %s from %s, and understands only %s: its amounts are wrong.",

@@ -39,8 +39,9 @@ type flags struct {
 	publishOffers, orchestrate    bool
 }
 
-// components returns the directories in config of the components that go with the flags.
-func (f *flags) components() (dirs []string) {
+// inComponents returns the path in config of a file of this name, which may be a pattern, in each of the components
+// that go with the flags.
+func (f *flags) inComponents(name string) (files []string) {
 	for _, component := range []struct {
 		used bool
 		name string
@@ -52,10 +53,10 @@ func (f *flags) components() (dirs []string) {
 		{f.orchestrate, "orchestrator"},
 	} {
 		if component.used {
-			dirs = append(dirs, "components/"+component.name)
+			files = append(files, "components/"+component.name+"/"+name)
 		}
 	}
-	return dirs
+	return files
 }
 
 // flagsOf reads the arguments of the operator's container as the operator does. Other flags are
@@ -77,26 +78,23 @@ func flagsOf(d *appsv1.Deployment) (flags, error) {
 	all.StringVar(&f.placements, "placements", "", "")
 	all.BoolVar(&f.publishOffers, "publish-offers", false, "")
 	all.BoolVar(&f.orchestrate, "orchestrate", false, "")
-	c := containerOf(&d.Spec.Template.Spec)
-	if c == nil {
-		return f, nil
-	}
+	c := operatorIn(&d.Spec.Template.Spec)
 	err := all.Parse(slices.Concat(c.Command[min(1, len(c.Command)):], c.Args))
 	f.tls = certificate != ""
 	return f, err
 }
 
-// containerOf returns the operator's container: the one of its name, or the first one.
-func containerOf(pod *corev1.PodSpec) *corev1.Container {
-	for i := range pod.Containers {
-		if pod.Containers[i].Name == deploymentName {
-			return &pod.Containers[i]
-		}
-	}
+// operatorIn returns the operator's container: the one of its name, or the first one.
+func operatorIn(pod *corev1.PodSpec) *corev1.Container {
+	return containerOf(pod, func(c corev1.Container) bool { return c.Name == deploymentName })
+}
+
+// containerOf returns the first container that is the one, or else the first one of all. It is empty if there is none.
+func containerOf(pod *corev1.PodSpec, is func(corev1.Container) bool) *corev1.Container {
 	if len(pod.Containers) == 0 {
-		return nil
+		return &corev1.Container{}
 	}
-	return &pod.Containers[0]
+	return &pod.Containers[max(0, slices.IndexFunc(pod.Containers, is))]
 }
 
 // portOf returns the port of a listening address, 0 for none.
@@ -137,8 +135,9 @@ func findAvailable(namespace string, d *appsv1.Deployment, leaderElect bool) Fin
 		wanted = *d.Spec.Replicas
 	}
 	pods := fmt.Sprintf("Look at kubectl -n %s get pods.", namespace)
-	switch c := containerOf(&d.Spec.Template.Spec); {
-	case c != nil && c.Image == unsetImage:
+	image := operatorIn(&d.Spec.Template.Spec).Image
+	switch {
+	case image == unsetImage:
 		return checkReplicas.wrong("The Deployment names no image.").
 			do("Set the image: see docs/how-to/install.md.")
 	case wanted == 0:
@@ -155,7 +154,6 @@ func findAvailable(namespace string, d *appsv1.Deployment, leaderElect bool) Fin
 		return checkReplicas.warning("A rollout is in progress: %d of %d replicas are updated.", updated, wanted).
 			do(fmt.Sprintf("kubectl -n %s rollout status deployment/%s", namespace, deploymentName))
 	}
-	image := containerOf(&d.Spec.Template.Spec).Image
 	return checkReplicas.ok("%d of %d replicas are available, with image %s.", ready, wanted, image)
 }
 

@@ -93,7 +93,7 @@ func TestOrchestrationsAreReadFromTheCluster(t *testing.T) {
 	test.Must(t, err)
 	c, err := newCluster(config)
 	test.Must(t, err)
-	all, offloadings := c.orchestrations(t.Context()), c.offloadings(t.Context())
+	all, offloadings := list[v1alpha1.Orchestration](t.Context(), c, &v1alpha1.OrchestrationList{}), c.offloadings(t.Context())
 	if all.err != nil || len(all.value) != 1 || offloadings.err != nil || len(offloadings.value) != 1 {
 		t.Fatalf("%+v and %+v", all, offloadings)
 	}

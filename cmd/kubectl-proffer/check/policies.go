@@ -86,12 +86,7 @@ func findClasses(apis known[liqoAPIs], policies known[[]v1alpha1.ResourcePolicy]
 	if apis.err != nil || !apis.value.v1() || policies.err != nil || len(policies.value) == 0 {
 		return nil // findLiqo or findPolicies reports it.
 	}
-	var named []string
-	for _, class := range classesOf(policies.value) {
-		if class != "" {
-			named = append(named, class)
-		}
-	}
+	named := slices.DeleteFunc(classesOf(policies.value), func(class string) bool { return class == "" })
 	if len(named) > 0 {
 		return []Finding{checkClasses.ok("ResourceSlices are answered in %s.", strings.Join(named, ", "))}
 	}

@@ -70,10 +70,8 @@ func listening(f flags) func(func(resourcereader.Form, string) bool) {
 // for none.
 func servicePort(s *corev1.Service, pod *corev1.PodSpec, target int) int32 {
 	named := map[string]int32{}
-	if c := containerOf(pod); c != nil {
-		for _, p := range c.Ports {
-			named[p.Name] = p.ContainerPort
-		}
+	for _, p := range operatorIn(pod).Ports {
+		named[p.Name] = p.ContainerPort
 	}
 	for _, p := range s.Spec.Ports {
 		leadsTo := p.TargetPort.IntVal

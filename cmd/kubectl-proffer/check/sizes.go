@@ -118,18 +118,17 @@ var (
 
 // allocatable adds up what the nodes can allocate, without those that stand for other clusters.
 func (c *cluster) allocatable(ctx context.Context) known[corev1.ResourceList] {
-	list := &corev1.NodeList{}
-	err := c.api.List(ctx, list)
+	nodes := list[corev1.Node](ctx, c, &corev1.NodeList{})
 	total := corev1.ResourceList{}
-	for i := range list.Items {
-		if list.Items[i].Labels[liqo.NodeTypeLabel] == liqo.VirtualNodeType {
+	for i := range nodes.value {
+		if nodes.value[i].Labels[liqo.NodeTypeLabel] == liqo.VirtualNodeType {
 			continue
 		}
-		for name, amount := range list.Items[i].Status.Allocatable {
+		for name, amount := range nodes.value[i].Status.Allocatable {
 			q := total[name]
 			q.Add(amount)
 			total[name] = q
 		}
 	}
-	return knownOf(total, err)
+	return knownOf(total, nodes.err)
 }

@@ -7,7 +7,7 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-	authorizationv1 "k8s.io/api/authorization/v1"
+
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -167,18 +167,13 @@ func (c *cluster) impersonate(ctx context.Context, by identity) (dynamic.Interfa
 	for _, group := range as.Groups {
 		needed = append(needed, manifests.Right{Verb: "impersonate", Resource: "groups", Name: group})
 	}
-	var lacking []manifests.Right
-	for _, r := range needed {
-		// The caller may impersonate somebody already, who is then asked about.
-		review := &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.Attributes()},
-		}
-		if err := c.api.Create(ctx, review); err != nil {
-			return nil, obstacle{"create selfsubjectaccessreviews.authorization.k8s.io", err}
-		}
-		if !review.Status.Allowed {
-			lacking = append(lacking, r)
-		}
+	lacking, err := manifests.Denied(ctx, needed, func(ctx context.Context, r manifests.Right) (bool, error) {
+		review := r.SelfReview() // The caller may impersonate somebody already, who is then asked about.
+		err := c.api.Create(ctx, review)
+		return review.Status.Allowed, err
+	})
+	if err != nil {
+		return nil, obstacle{"create selfsubjectaccessreviews.authorization.k8s.io", err}
 	}
 	if len(lacking) > 0 {
 		refusal := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("impersonation"))

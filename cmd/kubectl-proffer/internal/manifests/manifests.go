@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -25,8 +27,9 @@ import (
 // maxListed bounds the rights that List names.
 const maxListed = 4
 
-// Right is one thing that RBAC allows. Name and Namespace are empty for all of them.
-type Right struct{ Verb, Group, Resource, Subresource, Name, Namespace string }
+// Right is one thing that RBAC allows, as a review of access asks for it. Name and Namespace are empty for all of
+// them.
+type Right authorizationv1.ResourceAttributes
 
 // String returns the right as in "list pods" or "update resourcepolicies.proffer.dev/status".
 func (r Right) String() string {
@@ -46,11 +49,11 @@ func (r Right) String() string {
 	return text
 }
 
-// Attributes returns the right as a review of access asks for it.
-func (r Right) Attributes() *authorizationv1.ResourceAttributes {
-	return &authorizationv1.ResourceAttributes{
-		Verb: r.Verb, Group: r.Group, Resource: r.Resource, Subresource: r.Subresource, Name: r.Name, Namespace: r.Namespace,
-	}
+// SelfReview asks the API server whether the caller has the right.
+func (r Right) SelfReview() *authorizationv1.SelfSubjectAccessReview {
+	return &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: new(authorizationv1.ResourceAttributes(r)),
+	}}
 }
 
 // List names the first maxListed rights, and counts the others.
@@ -67,28 +70,26 @@ func List(all []Right) string {
 
 // Rights returns the rights that the roles in these files give an operator in the namespace.
 func Rights(namespace string, files ...string) ([]Right, error) {
+	objects, err := Read(files...)
+	if err != nil {
+		return nil, err
+	}
 	var all []Right
-	for _, file := range files {
-		objects, err := Read(file)
-		if err != nil {
-			return nil, err
+	for _, o := range objects {
+		var in string
+		switch o.GetKind() {
+		case "ClusterRole":
+		case "Role":
+			in = namespace
+		default:
+			continue
 		}
-		for _, o := range objects {
-			var in string
-			switch o.GetKind() {
-			case "ClusterRole":
-			case "Role":
-				in = namespace
-			default:
-				continue
-			}
-			role := &rbacv1.ClusterRole{} // A Role has the same rules.
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
-				return nil, fmt.Errorf("reading %s: %w", file, err)
-			}
-			for _, rule := range role.Rules {
-				all = append(all, ofRule(rule, in)...)
-			}
+		role := &rbacv1.ClusterRole{} // A Role has the same rules.
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, role); err != nil {
+			return nil, fmt.Errorf("reading %s %s: %w", o.GetKind(), o.GetName(), err)
+		}
+		for _, rule := range role.Rules {
+			all = append(all, ofRule(rule, in)...)
 		}
 	}
 	return all, nil
@@ -105,7 +106,9 @@ func ofRule(rule rbacv1.PolicyRule, namespace string) []Right {
 			resource, subresource, _ := strings.Cut(full, "/")
 			for _, name := range names {
 				for _, verb := range rule.Verbs {
-					all = append(all, Right{verb, group, resource, subresource, name, namespace})
+					all = append(all, Right{
+						Verb: verb, Group: group, Resource: resource, Subresource: subresource, Name: name, Namespace: namespace,
+					})
 				}
 			}
 		}
@@ -113,28 +116,25 @@ func ofRule(rule rbacv1.PolicyRule, namespace string) []Right {
 	return all
 }
 
-// Files returns the files of this name, which may be a pattern, in directories of config.
-func Files(name string, dirs ...string) ([]string, error) {
-	var files []string
-	for _, dir := range dirs {
-		found, err := fs.Glob(config.Files, dir+"/"+name)
+// Read returns the objects in the files of config whose paths match one of the patterns.
+func Read(patterns ...string) ([]*unstructured.Unstructured, error) {
+	var all []*unstructured.Unstructured
+	for _, pattern := range patterns {
+		files, err := fs.Glob(config.Files, pattern)
 		if err != nil {
 			return nil, err
 		}
-		files = append(files, found...)
-	}
-	return files, nil
-}
-
-// Read returns the objects in a file, which is named by its path in config.
-func Read(file string) ([]*unstructured.Unstructured, error) {
-	text, err := config.Files.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	all, err := Decode(bytes.NewReader(text))
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", file, err)
+		for _, file := range files {
+			text, err := config.Files.ReadFile(file)
+			if err != nil {
+				return nil, err
+			}
+			objects, err := Decode(bytes.NewReader(text))
+			if err != nil {
+				return nil, fmt.Errorf("reading %s: %w", file, err)
+			}
+			all = append(all, objects...)
+		}
 	}
 	return all, nil
 }
@@ -167,26 +167,41 @@ func MissingReads(
 	if err != nil {
 		return nil, err
 	}
-	var missing []Right
-	for _, r := range needed {
-		switch r.Verb {
-		case "get", "list", "watch":
-		default:
-			continue
-		}
-		if r.Resource == "leases" {
-			continue // Only a replica that may lead reads it.
-		}
-		review := &authorizationv1.SelfSubjectAccessReview{
-			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: r.Attributes()},
-		}
-		answer, err := client.Create(ctx, review, metav1.CreateOptions{})
+	reads := slices.DeleteFunc(needed, func(r Right) bool {
+		// Only a replica that may lead reads leases.
+		return !slices.Contains([]string{"get", "list", "watch"}, r.Verb) || r.Resource == "leases"
+	})
+	return Denied(ctx, reads, func(ctx context.Context, r Right) (bool, error) {
+		answer, err := client.Create(ctx, r.SelfReview(), metav1.CreateOptions{})
 		if err != nil {
-			return nil, fmt.Errorf("asking the API server for your rights: %w", err)
+			return false, fmt.Errorf("asking the API server for your rights: %w", err)
 		}
-		if !answer.Status.Allowed {
-			missing = append(missing, r)
+		return answer.Status.Allowed, nil
+	})
+}
+
+// parallel bounds the reviews that are asked for at a time.
+const parallel = 10
+
+// Denied returns the rights that a review does not allow, in their order.
+func Denied(
+	ctx context.Context, rights []Right, allowed func(context.Context, Right) (bool, error),
+) ([]Right, error) {
+	has := make([]bool, len(rights))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(parallel)
+	for i, r := range rights {
+		group.Go(func() (err error) {
+			has[i], err = allowed(ctx, r)
+			return err
+		})
+	}
+	err := group.Wait()
+	var denied []Right
+	for i, r := range rights {
+		if !has[i] {
+			denied = append(denied, r)
 		}
 	}
-	return missing, nil
+	return denied, err
 }
