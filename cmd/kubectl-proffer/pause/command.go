@@ -87,6 +87,8 @@ type options struct {
 	flags   *operatorclient.Flags
 	streams genericiooptions.IOStreams
 	now     func() time.Time
+	// policies are read and edited.
+	policies dynamic.ResourceInterface
 
 	class string
 	// anyClass is set if no class was named.
@@ -121,7 +123,9 @@ func NewPauseCommand(flags *operatorclient.Flags, streams genericiooptions.IOStr
 func NewResumeCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &options{flags: flags, streams: streams, now: time.Now}
 	o.affects, o.ends = o.isPaused, true
-	cmd := o.command(o.each((*options).resume))
+	cmd := o.command(func(ctx context.Context, selected []unstructured.Unstructured) error {
+		return o.each(ctx, selected, o.resume)
+	})
 	cmd.Use = "resume POLICY... | --class CLASS | --consumer CONSUMER"
 	cmd.Short = "End the pause or the stop of policies"
 	cmd.Long, cmd.Example = resumeLong, resumeExamples
@@ -130,40 +134,39 @@ func NewResumeCommand(flags *operatorclient.Flags, streams genericiooptions.IOSt
 }
 
 // editor edits one policy, and returns the lines that say what it has done.
-type editor func(
-	o *options, ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
-) ([]string, error)
+type editor func(ctx context.Context, p *unstructured.Unstructured) ([]string, error)
 
-// run edits the selected policies.
-type run func(ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured) error
-
-// command returns a command that selects policies.
-func (o *options) command(edit run) *cobra.Command {
+// command returns a command that edits the policies that its arguments select.
+func (o *options) command(edit func(context.Context, []unstructured.Unstructured) error) *cobra.Command {
 	cmd := &cobra.Command{
 		ValidArgsFunction: complete.Policies(o.flags),
 		RunE: func(cmd *cobra.Command, names []string) error {
 			o.class, o.anyClass = output.ClassOf(o.class), !cmd.Flags().Changed("class")
-			if f := cmd.Flags().Lookup("consumer"); f != nil && f.Changed && o.consumer == "" {
-				return errors.New("--consumer is empty: write the ID of a consumer")
+			orConsumer := ""
+			if f := cmd.Flags().Lookup("consumer"); f != nil {
+				if f.Changed && o.consumer == "" {
+					return errors.New("--consumer is empty: write the ID of a consumer")
+				}
+				orConsumer = ", or a consumer with --consumer"
 			}
 			if len(names) > 0 && !o.anyClass || len(names) == 0 && o.anyClass && o.consumer == "" {
 				return fmt.Errorf("name policies, or a class with --class, but not both%s: see %s --help",
-					o.orConsumer(cmd), cmd.CommandPath())
+					orConsumer, cmd.CommandPath())
 			}
-			return o.onSelected(cmd.Context(), names, edit)
+			var err error
+			if o.policies, err = o.flags.Policies(); err != nil {
+				return err
+			}
+			selected, err := o.selected(cmd.Context(), names)
+			if err != nil {
+				return explain(err)
+			}
+			return edit(cmd.Context(), selected)
 		},
 	}
 	cmd.Flags().StringVar(&o.class, "class", "", `All policies of this class. "": those of the unnamed pool.`)
 	complete.Flag(cmd, "class", complete.Classes(o.flags))
 	return cmd
-}
-
-// orConsumer adds to an error that there is a flag for one consumer, if there is.
-func (*options) orConsumer(cmd *cobra.Command) string {
-	if cmd.Flags().Lookup("consumer") == nil {
-		return ""
-	}
-	return ", or a consumer with --consumer"
 }
 
 func (o *options) consumerFlag(cmd *cobra.Command, usage string) {
@@ -173,13 +176,11 @@ func (o *options) consumerFlag(cmd *cobra.Command, usage string) {
 
 // pauseEach pauses policies, and says so if the consumer was not known, as a misspelt one is not: a pause may also
 // be for one that is still to come. It asks first, since a policy that names a consumer makes it known.
-func (o *options) pauseEach(
-	ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured,
-) error {
+func (o *options) pauseEach(ctx context.Context, selected []unstructured.Unstructured) error {
 	if o.consumer != "" {
 		defer unknown.Print(o.notice(ctx), o.streams.ErrOut)
 	}
-	return o.each((*options).pause)(ctx, in, selected)
+	return o.each(ctx, selected, o.pause)
 }
 
 // notice returns a line about a consumer that the operator does not know, empty if the operator cannot be asked.
@@ -197,56 +198,37 @@ func (o *options) notice(ctx context.Context) string {
 	return unknown.Notice(ctx, consumer, client.Offers)
 }
 
-// onSelected edits the policies that selected returns.
-func (o *options) onSelected(ctx context.Context, names []string, edit run) error {
-	in, err := o.flags.Policies()
-	if err != nil {
-		return err
-	}
-	reading, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	done := output.Slow(o.streams.ErrOut, "Waiting for the API server")
-	selected, err := o.selected(reading, in, names)
-	done()
-	if err != nil {
-		return err
-	}
-	return edit(ctx, in, selected)
-}
-
 // each edits one policy after the other, and goes on after an error.
-func (o *options) each(edit editor) run {
-	return func(ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured) error {
-		ctx, cancel := context.WithTimeout(ctx, timeout)
-		defer cancel()
-		defer output.Slow(o.streams.ErrOut, "Waiting for the API server")()
-		var errs []error
-		for i := range selected {
-			lines, err := o.edit(ctx, in, &selected[i], edit)
-			if err != nil {
-				errs = append(errs, fmt.Errorf("ResourcePolicy %s: %w", selected[i].GetName(), explain(err)))
-				continue
-			}
-			if err := output.For(o.streams.Out).Lines(lines...); err != nil {
-				return err
-			}
+func (o *options) each(ctx context.Context, selected []unstructured.Unstructured, edit editor) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer output.Slow(o.streams.ErrOut, "Waiting for the API server")()
+	var errs []error
+	for i := range selected {
+		lines, err := o.edit(ctx, &selected[i], edit)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("ResourcePolicy %s: %w", selected[i].GetName(), explain(err)))
+			continue
 		}
-		return errors.Join(errs...)
+		if err := output.For(o.streams.Out).Lines(lines...); err != nil {
+			return err
+		}
 	}
+	return errors.Join(errs...)
 }
 
 // edit edits a policy as it is now: others may have changed it since it was read.
 func (o *options) edit(
-	ctx context.Context, in dynamic.ResourceInterface, read *unstructured.Unstructured, edit editor,
+	ctx context.Context, read *unstructured.Unstructured, edit editor,
 ) (lines []string, err error) {
 	p := read
 	err = retry.OnError(retry.DefaultBackoff, apierrors.IsConflict, func() error {
 		if p == nil {
-			if p, err = in.Get(ctx, read.GetName(), metav1.GetOptions{}); err != nil {
+			if p, err = o.policies.Get(ctx, read.GetName(), metav1.GetOptions{}); err != nil {
 				return err
 			}
 		}
-		lines, err = edit(o, ctx, in, p)
+		lines, err = edit(ctx, p)
 		p = nil
 		return err
 	})
@@ -254,22 +236,23 @@ func (o *options) edit(
 }
 
 // selected returns the policies of these names or, without names, those of the class that the command affects.
-func (o *options) selected(
-	ctx context.Context, in dynamic.ResourceInterface, names []string,
-) (selected []unstructured.Unstructured, err error) {
+func (o *options) selected(ctx context.Context, names []string) (selected []unstructured.Unstructured, err error) {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	defer output.Slow(o.streams.ErrOut, "Waiting for the API server")()
 	if len(names) > 0 {
 		for _, name := range names {
-			p, err := in.Get(ctx, name, metav1.GetOptions{})
+			p, err := o.policies.Get(ctx, name, metav1.GetOptions{})
 			if err != nil {
-				return nil, explain(err)
+				return nil, err
 			}
 			selected = append(selected, *p)
 		}
 		return selected, nil
 	}
-	all, err := in.List(ctx, metav1.ListOptions{})
+	all, err := o.policies.List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, explain(err)
+		return nil, err
 	}
 	selected = slices.DeleteFunc(all.Items, func(p unstructured.Unstructured) bool {
 		class, _, _ := unstructured.NestedString(p.Object, "spec", "class")
@@ -309,9 +292,7 @@ func (o *options) isPaused(p *unstructured.Unstructured) bool {
 }
 
 // pause pauses a policy, or pauses it for one consumer.
-func (o *options) pause(
-	ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
-) ([]string, error) {
+func (o *options) pause(ctx context.Context, p *unstructured.Unstructured) ([]string, error) {
 	end, until, err := o.end()
 	if err != nil {
 		return nil, err
@@ -336,7 +317,7 @@ func (o *options) pause(
 		what = fmt.Sprintf("paused for %s %s", o.consumer, until)
 	}
 	// Force: a file may have set the mode to Active, which is also the default that resume leaves.
-	if _, err := apply(ctx, in, p, own); err != nil {
+	if _, err := apply(ctx, o.policies, p, own); err != nil {
 		return nil, err
 	}
 	return o.edited(p, what, edit)
@@ -372,8 +353,8 @@ func editable(p *unstructured.Unstructured, command string) error {
 	switch {
 	case mode(p) == v1alpha1.ModeDryRun:
 		return fmt.Errorf("it is a dry run, which decides nothing: there is nothing to %s", command)
-	case word(p) != "" && !slices.Contains(by, FieldManager):
-		return fmt.Errorf("it is %s already, by %s: change it there", word(p), strings.Join(by, " and "))
+	case words[mode(p)] != "" && !slices.Contains(by, FieldManager):
+		return fmt.Errorf("it is %s already, by %s: change it there", words[mode(p)], strings.Join(by, " and "))
 	}
 	return endIsOurs(p)
 }
@@ -406,13 +387,11 @@ func (o *options) edited(p *unstructured.Unstructured, what string, edit fields)
 }
 
 // resume ends the pause or the stop of a policy, or its pause for one consumer.
-func (o *options) resume(
-	ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
-) ([]string, error) {
+func (o *options) resume(ctx context.Context, p *unstructured.Unstructured) ([]string, error) {
 	if o.consumer != "" {
-		return o.resumeConsumer(ctx, in, p)
+		return o.resumeConsumer(ctx, p)
 	}
-	if word(p) == "" {
+	if words[mode(p)] == "" {
 		lines := []string{fmt.Sprintf("ResourcePolicy %s is neither paused nor stopped.", p.GetName())}
 		return append(lines, o.stillPaused(p)...), nil
 	}
@@ -423,13 +402,13 @@ func (o *options) resume(
 		}
 		own.Mode, own.PausedUntil = "", nil
 		var err error
-		if after, err = apply(ctx, in, p, own); err != nil {
+		if after, err = apply(ctx, o.policies, p, own); err != nil {
 			return nil, err
 		}
 	}
-	if by := word(after); by != "" {
+	if word := words[mode(after)]; word != "" {
 		return nil, fmt.Errorf("it is %s by %s: set spec.mode to Active there",
-			by, strings.Join(owners(after, "f:mode"), " and "))
+			word, strings.Join(owners(after, "f:mode"), " and "))
 	}
 	lines := []string{fmt.Sprintf("ResourcePolicy %s is %s again.", p.GetName(), mode(after))}
 	return append(lines, o.stillPaused(after)...), nil
@@ -437,21 +416,21 @@ func (o *options) resume(
 
 // stillPaused says for whom alone a policy is paused that is paused for nobody else.
 func (o *options) stillPaused(p *unstructured.Unstructured) []string {
-	if still := lasting(p, o.now()); len(still) > 0 {
-		return []string{fmt.Sprintf("It stays paused for %s: end that with --consumer.", of(still))}
+	own := ownedBy(p)
+	own.dropEnded(o.now())
+	if len(own.PausedConsumers) == 0 {
+		return nil
 	}
-	return nil
+	return []string{fmt.Sprintf("It stays paused for %s: end that with --consumer.", of(own.PausedConsumers))}
 }
 
-func (o *options) resumeConsumer(
-	ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
-) ([]string, error) {
+func (o *options) resumeConsumer(ctx context.Context, p *unstructured.Unstructured) ([]string, error) {
 	if by := otherPause(p, o.consumer); by != "" {
 		return nil, fmt.Errorf("it is paused for %s by %s: remove it from spec.pausedConsumers there", o.consumer, by)
 	}
 	own, is := ownedBy(p), "not"
 	if own.without(o.consumer) {
-		if _, err := apply(ctx, in, p, own); err != nil {
+		if _, err := apply(ctx, o.policies, p, own); err != nil {
 			return nil, err
 		}
 		is = "no longer"
@@ -465,17 +444,8 @@ func mode(p *unstructured.Unstructured) v1alpha1.Mode {
 	return v1alpha1.Mode(text)
 }
 
-// word says what keeps a policy from offering: paused or stopped, empty for neither.
-func word(p *unstructured.Unstructured) string {
-	switch mode(p) {
-	case v1alpha1.ModePaused:
-		return "paused"
-	case v1alpha1.ModeStopped:
-		return "stopped"
-	case v1alpha1.ModeActive, v1alpha1.ModeDryRun:
-	}
-	return ""
-}
+// words say what keeps a policy of a mode from offering. The other modes have none.
+var words = map[v1alpha1.Mode]string{v1alpha1.ModePaused: "paused", v1alpha1.ModeStopped: "stopped"}
 
 // explain says what to do about an error of the API server.
 func explain(err error) error {

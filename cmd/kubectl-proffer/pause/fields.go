@@ -39,13 +39,6 @@ func (f *fields) dropEnded(now time.Time) {
 	})
 }
 
-// lasting returns the consumers whose pauses FieldManager owns, and that are not over.
-func lasting(p *unstructured.Unstructured, now time.Time) []v1alpha1.PausedConsumer {
-	own := ownedBy(p)
-	own.dropEnded(now)
-	return own.PausedConsumers
-}
-
 // of names consumers.
 func of(paused []v1alpha1.PausedConsumer) string {
 	names := make([]string, len(paused))
@@ -79,10 +72,7 @@ func ownedBy(p *unstructured.Unstructured) fields {
 // fieldsOf returns the fields of a policy, whoever owns them.
 func fieldsOf(p *unstructured.Unstructured) (all fields) {
 	spec, _, _ := unstructured.NestedMap(p.Object, "spec")
-	text, err := json.Marshal(spec)
-	if err == nil {
-		_ = json.Unmarshal(text, &all) // The CRD has checked it.
-	}
+	_ = runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &all) // The CRD has checked it.
 	return all
 }
 

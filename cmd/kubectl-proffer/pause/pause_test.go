@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/dynamic"
+
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -245,8 +245,8 @@ func TestEditsOfOthersAreKept(t *testing.T) {
 	read, err := in.Get(t.Context(), "gold", metav1.GetOptions{})
 	test.Must(t, err)
 	call(t, "", "pause", "gold", "--consumer=oslo")
-	o := &options{now: time.Now, consumer: "rome"}
-	if _, err := o.edit(t.Context(), in, read, (*options).pause); err != nil {
+	o := &options{now: time.Now, policies: in, consumer: "rome"}
+	if _, err := o.edit(t.Context(), read, o.pause); err != nil {
 		t.Fatal(err)
 	}
 	now, err := in.Get(t.Context(), "gold", metav1.GetOptions{})
@@ -256,10 +256,11 @@ func TestEditsOfOthersAreKept(t *testing.T) {
 	}
 
 	// What was shown of a stop is not what it would do any longer.
-	stop := func(o *options, ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured) ([]string, error) {
-		return o.stopOne(ctx, in, p, read)
+	o = &options{policies: in}
+	stop := func(ctx context.Context, p *unstructured.Unstructured) ([]string, error) {
+		return o.stopOne(ctx, p, read)
 	}
-	_, err = (&options{}).edit(t.Context(), in, read, stop)
+	_, err = o.edit(t.Context(), read, stop)
 	if want := "it has changed since: it was not stopped, and what stopping it changes may be different"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -54,10 +53,8 @@ func NewStopCommand(flags *operatorclient.Flags, streams genericiooptions.IOStre
 }
 
 // stop shows what stopping all of the policies would change, asks, and stops them.
-func (o *options) stop(
-	ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured,
-) error {
-	change, err := o.change(ctx, in, selected)
+func (o *options) stop(ctx context.Context, selected []unstructured.Unstructured) error {
+	change, err := o.change(ctx, selected)
 	if err != nil {
 		return err
 	}
@@ -80,21 +77,17 @@ func (o *options) stop(
 	for i := range selected {
 		shown[selected[i].GetName()] = &selected[i]
 	}
-	return o.each(func(
-		o *options, ctx context.Context, in dynamic.ResourceInterface, p *unstructured.Unstructured,
-	) ([]string, error) {
-		return o.stopOne(ctx, in, p, shown[p.GetName()])
-	})(ctx, in, selected)
+	return o.each(ctx, selected, func(ctx context.Context, p *unstructured.Unstructured) ([]string, error) {
+		return o.stopOne(ctx, p, shown[p.GetName()])
+	})
 }
 
 // stopOne stops a policy if it is as it was when it was shown what that changes.
-func (o *options) stopOne(
-	ctx context.Context, in dynamic.ResourceInterface, p, shown *unstructured.Unstructured,
-) ([]string, error) {
+func (o *options) stopOne(ctx context.Context, p, shown *unstructured.Unstructured) ([]string, error) {
 	if p.GetUID() != shown.GetUID() || p.GetGeneration() != shown.GetGeneration() {
 		return nil, errors.New("it has changed since: it was not stopped, and what stopping it changes may be different")
 	}
-	if _, err := apply(ctx, in, p, stopped(p)); err != nil {
+	if _, err := apply(ctx, o.policies, p, stopped(p)); err != nil {
 		return nil, err
 	}
 	return o.edited(p, "stopped", fields{Mode: v1alpha1.ModeStopped})
@@ -108,9 +101,7 @@ func stopped(p *unstructured.Unstructured) fields {
 }
 
 // change returns what stopping the policies changes, as the API server would store it.
-func (o *options) change(
-	ctx context.Context, in dynamic.ResourceInterface, selected []unstructured.Unstructured,
-) (*rest.Change, error) {
+func (o *options) change(ctx context.Context, selected []unstructured.Unstructured) (*rest.Change, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	change := &rest.Change{Apply: make([]v1alpha1.ResourcePolicy, len(selected))}
@@ -120,7 +111,7 @@ func (o *options) change(
 		err := editable(p, "stop")
 		if err == nil {
 			var stored *unstructured.Unstructured
-			if stored, err = apply(ctx, in, p, stopped(p), metav1.DryRunAll); err == nil {
+			if stored, err = apply(ctx, o.policies, p, stopped(p), metav1.DryRunAll); err == nil {
 				err = runtime.DefaultUnstructuredConverter.FromUnstructured(stored.Object, policy)
 			}
 		}
