@@ -195,7 +195,7 @@ func (c *Catalog) commands(fits v1alpha1.Quantities) []string {
 }
 
 // providers completes the ID of a provider.
-func providers(flags *operatorclient.Flags) complete.Func {
+func providers(flags *operatorclient.Flags) cobra.CompletionFunc {
 	return complete.Read(func(ctx context.Context) (words []string, err error) {
 		config, err := flags.RESTConfig()
 		if err != nil {

@@ -21,11 +21,8 @@ import (
 // timeout bounds a shell's wait for completions.
 const timeout = 3 * time.Second
 
-// Func completes a word.
-type Func = cobra.CompletionFunc
-
 // Flag sets how the values of a flag are completed.
-func Flag(cmd *cobra.Command, name string, with Func) {
+func Flag(cmd *cobra.Command, name string, with cobra.CompletionFunc) {
 	if err := cmd.RegisterFlagCompletionFunc(name, with); err != nil {
 		panic(err) // The command has no such flag.
 	}
@@ -33,29 +30,29 @@ func Flag(cmd *cobra.Command, name string, with Func) {
 
 // FormatFlag adds the flag --output to a command, which refuses a format that is not one of these.
 func FormatFlag(cmd *cobra.Command, format *string, formats ...string) {
-	last := len(formats) - 1
-	cmd.Flags().StringVarP(format, "output", "o", *format,
-		"The output format: "+strings.Join(formats[:last], ", ")+" or "+formats[last]+".")
+	cmd.Flags().StringVarP(format, "output", "o", *format, "The output format: "+output.OrdersText(formats)+".")
 	Flag(cmd, "output", Words(formats...))
 	cmd.PreRunE = func(*cobra.Command, []string) error { return output.CheckFormat(*format, formats...) }
 }
 
 // Words completes one of these words.
-func Words(words ...string) Func {
+func Words(words ...string) cobra.CompletionFunc {
 	return cobra.FixedCompletions(words, cobra.ShellCompDirectiveNoFileComp)
 }
 
 // Consumers completes the ID of a consumer, as the only argument.
-func Consumers(flags *operatorclient.Flags) Func {
+func Consumers(flags *operatorclient.Flags) cobra.CompletionFunc {
 	return onlyArgument(flags, func(all *rest.Offers, _ string) []string { return subjects(all.Consumers, "") })
 }
 
 // Subjects completes CONSUMER[/CLASS[/RESOURCE]], as the only argument.
-func Subjects(flags *operatorclient.Flags) Func {
+func Subjects(flags *operatorclient.Flags) cobra.CompletionFunc {
 	return onlyArgument(flags, func(all *rest.Offers, word string) []string { return subjects(all.Consumers, word) })
 }
 
-func onlyArgument(flags *operatorclient.Flags, words func(all *rest.Offers, word string) []string) Func {
+func onlyArgument(
+	flags *operatorclient.Flags, words func(all *rest.Offers, word string) []string,
+) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
@@ -93,7 +90,7 @@ func subjects(consumers []rest.Consumer, word string) (all []string) {
 }
 
 // Nodes completes the name of a node, with the caller's own right to list nodes.
-func Nodes(flags *operatorclient.Flags) Func {
+func Nodes(flags *operatorclient.Flags) cobra.CompletionFunc {
 	return Read(func(ctx context.Context) ([]string, error) {
 		config, err := flags.RESTConfig()
 		if err != nil {
@@ -116,7 +113,7 @@ func Nodes(flags *operatorclient.Flags) Func {
 }
 
 // Classes completes the name of a class that policies offer.
-func Classes(flags *operatorclient.Flags) Func {
+func Classes(flags *operatorclient.Flags) cobra.CompletionFunc {
 	return offers(flags, func(all *rest.Offers) (classes []string) {
 		for i := range all.Policies {
 			if class := all.Policies[i].Class; class != "" {
@@ -129,7 +126,7 @@ func Classes(flags *operatorclient.Flags) Func {
 }
 
 // Policies completes the name of a ResourcePolicy.
-func Policies(flags *operatorclient.Flags) Func {
+func Policies(flags *operatorclient.Flags) cobra.CompletionFunc {
 	return offers(flags, func(all *rest.Offers) (names []string) {
 		for i := range all.Policies {
 			names = append(names, all.Policies[i].Name)
@@ -139,7 +136,7 @@ func Policies(flags *operatorclient.Flags) Func {
 }
 
 // offers completes with words from the operator's offers, nothing if it does not answer.
-func offers(flags *operatorclient.Flags, words func(*rest.Offers) []string) Func {
+func offers(flags *operatorclient.Flags, words func(*rest.Offers) []string) cobra.CompletionFunc {
 	return Read(func(ctx context.Context) ([]string, error) {
 		client, err := flags.Client(operatorclient.Reader)
 		if err != nil {
@@ -154,7 +151,7 @@ func offers(flags *operatorclient.Flags, words func(*rest.Offers) []string) Func
 }
 
 // Read completes with the words that read returns in time, also beside an error.
-func Read(read func(ctx context.Context) ([]string, error)) Func {
+func Read(read func(ctx context.Context) ([]string, error)) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 		ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 		defer cancel()

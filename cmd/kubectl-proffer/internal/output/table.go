@@ -3,6 +3,7 @@
 package output
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -73,26 +74,21 @@ func (t *Table) Body(width int, color bool) []string {
 
 func (t *Table) parts(width int, color bool) (head, body []string) {
 	l := layout{width: width, color: color}
-	header, rows := t.Header, t.padded()
-	if t.Text {
-		header = header[:len(header)-1]
-	}
-	l.measure(t.Header, rows)
-	fixed := l.total(len(header))
-	if width == 0 {
+	header, rows, text := t.Header, t.padded(), t.Text
+	l.measure(header, rows)
+	last := len(header) - 1
+	switch {
+	case width == 0:
+		text = false
 		for _, r := range rows {
-			last := len(r.Cells) - 1
 			r.Cells[last] = strings.ReplaceAll(r.Cells[last], "\n", " ")
 		}
-		return l.flat(t.Header, rows, t.Text)
+	case text && width-l.between(0, last)-len(gap) >= minText:
+		return l.wrapped(header, rows)
+	case text:
+		header = header[:last]
 	}
-	if t.Text && width-fixed-len(gap) >= minText {
-		return l.flat(t.Header, rows, true)
-	}
-	if fixed <= width {
-		return l.below(header, rows, t.Text)
-	}
-	return l.grouped(l.headings(len(header)), header, rows, t.Text)
+	return l.grouped(l.headings(len(header)), header, rows, text)
 }
 
 // padded returns the rows as they are shown, with None in empty cells.
@@ -134,9 +130,6 @@ func (l *layout) measure(header []string, rows []Row) {
 	}
 }
 
-// total returns the width of the first n columns.
-func (l *layout) total(n int) int { return l.between(0, n) }
-
 // between returns the width of the columns from first to before last.
 func (l *layout) between(first, last int) int {
 	sum := max(0, last-first-1) * len(gap)
@@ -146,37 +139,25 @@ func (l *layout) between(first, last int) int {
 	return sum
 }
 
-// flat prints one line for each row, more if the text wraps.
-func (l *layout) flat(header []string, rows []Row, text bool) (head, lines []string) {
+// wrapped prints one line for each row, more if its text wraps in the last column.
+func (l *layout) wrapped(header []string, rows []Row) (head, lines []string) {
+	last := len(header) - 1
 	for _, r := range rows {
-		if !text || l.width == 0 {
-			lines = append(lines, l.style(r, l.line(r.Cells, 0)))
-			continue
+		cells := slices.Clone(r.Cells)
+		for _, part := range Wrap(cells[last], l.width-l.between(0, last)-len(gap)) {
+			cells[last] = part
+			lines = append(lines, l.style(r, l.line(cells, 0)))
+			clear(cells[:last])
 		}
-		last := len(r.Cells) - 1
-		left := l.total(last) + len(gap)
-		for i, part := range Wrap(r.Cells[last], l.width-left) {
-			line := strings.Repeat(" ", left) + part
-			if i == 0 {
-				line = l.line(append(slices.Clone(r.Cells[:last]), part), 0)
-			}
-			lines = append(lines, l.style(r, line))
-		}
-	}
-	return []string{l.line(header, 0)}, lines
-}
-
-// below prints the text of each row on lines of its own.
-func (l *layout) below(header []string, rows []Row, text bool) (head, lines []string) {
-	for _, r := range rows {
-		lines = append(lines, l.style(r, l.line(r.Cells[:len(header)], 0)))
-		lines = l.appendText(lines, r, text, indent)
 	}
 	return []string{l.line(header, 0)}, lines
 }
 
 // headings returns how many of n columns have to be headings for the others to fit.
 func (l *layout) headings(n int) int {
+	if l.width == 0 || l.between(0, n) <= l.width {
+		return 0
+	}
 	k := 1
 	for k < n-1 && len(indent)+l.between(k, n) > l.width {
 		k++
@@ -184,48 +165,41 @@ func (l *layout) headings(n int) int {
 	return k
 }
 
-// grouped prints the first k columns as a heading over their rows.
+// grouped prints the first k columns as a heading over their rows, and the text of each row on lines of its own.
 func (l *layout) grouped(k int, header []string, rows []Row, text bool) (head, lines []string) {
+	margin := ""
+	if k > 0 {
+		margin, head = indent, []string{l.heading(header[:k])}
+	}
 	for i, r := range rows {
-		if i == 0 || !slices.Equal(rows[i-1].Cells[:k], r.Cells[:k]) {
+		if k > 0 && (i == 0 || !slices.Equal(rows[i-1].Cells[:k], r.Cells[:k])) {
 			lines = append(lines, l.heading(r.Cells[:k]))
 		}
-		lines = append(lines, l.style(r, indent+l.line(r.Cells[k:len(header)], k)))
-		lines = l.appendText(lines, r, text, indent+indent)
+		lines = append(lines, l.style(r, margin+l.line(r.Cells[k:len(header)], k)))
+		if last := r.Cells[len(r.Cells)-1]; text && last != None {
+			for _, part := range Wrap(last, l.width-len(margin+indent)) {
+				lines = append(lines, l.style(r, margin+indent+part))
+			}
+		}
 	}
-	return []string{l.heading(header[:k]), indent + l.line(header[k:], k)}, lines
+	return append(head, margin+l.line(header[k:], k)), lines
 }
 
 // heading joins the first cells, aligned if that fits.
 func (l *layout) heading(cells []string) string {
-	if l.total(len(cells)) > l.width {
+	if l.between(0, len(cells)) > l.width {
 		return strings.Join(cells, gap)
 	}
 	return l.line(cells, 0)
 }
 
-func (l *layout) appendText(lines []string, r Row, text bool, by string) []string {
-	if last := r.Cells[len(r.Cells)-1]; text && last != None {
-		for _, part := range Wrap(last, l.width-len(by)) {
-			lines = append(lines, l.style(r, by+part))
-		}
-	}
-	return lines
-}
-
 // line joins the cells of the columns from the first one on.
 func (l *layout) line(cells []string, first int) string {
-	var b strings.Builder
-	for i, cell := range cells {
-		if i > 0 {
-			b.WriteString(gap)
-		}
-		b.WriteString(cell)
-		if i < len(cells)-1 {
-			b.WriteString(strings.Repeat(" ", l.widths[first+i]-utf8.RuneCountInString(cell)))
-		}
+	padded := slices.Clone(cells)
+	for i := range len(cells) - 1 {
+		padded[i] = fmt.Sprintf("%-*s", l.widths[first+i], cells[i])
 	}
-	return b.String()
+	return strings.Join(padded, gap)
 }
 
 func (l *layout) style(r Row, line string) string {
@@ -262,22 +236,16 @@ func Hanging(bullet, text string, width int) []string {
 }
 
 func wrapLine(text string, width int) []string {
-	var lines []string
-	var line strings.Builder
-	length := 0
+	lines := []string{""}
 	for word := range strings.FieldsSeq(text) {
-		n := utf8.RuneCountInString(word)
-		if length > 0 && length+1+n > width {
-			lines = append(lines, line.String())
-			line.Reset()
-			length = 0
+		switch line := &lines[len(lines)-1]; {
+		case *line == "":
+			*line = word
+		case utf8.RuneCountInString(*line)+1+utf8.RuneCountInString(word) > width:
+			lines = append(lines, word)
+		default:
+			*line += " " + word
 		}
-		if length > 0 {
-			line.WriteByte(' ')
-			length++
-		}
-		line.WriteString(word)
-		length += n
 	}
-	return append(lines, line.String())
+	return lines
 }
