@@ -114,10 +114,7 @@ func (o *catalogOptions) run(ctx context.Context) error {
 	if len(o.fits) > 0 && !fit {
 		status = statusNoFit
 	}
-	if status != 0 {
-		return exit.StatusError(status)
-	}
-	return nil
+	return exit.With(status)
 }
 
 // read asks all providers.

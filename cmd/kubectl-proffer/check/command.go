@@ -80,10 +80,7 @@ func run(
 	if err != nil {
 		return err
 	}
-	if status := report.Status.ExitStatus(); status != 0 {
-		return exit.StatusError(status)
-	}
-	return nil
+	return exit.With(report.Status.ExitStatus())
 }
 
 // examine makes all checks. Its error says that the API server cannot be asked at all.

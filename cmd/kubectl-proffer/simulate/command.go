@@ -131,10 +131,7 @@ func (o *simulateOptions) run(ctx context.Context) error {
 	if err := o.print(simulation); err != nil {
 		return err
 	}
-	if code := outcome.Status(simulation); code != 0 {
-		return exit.StatusError(code)
-	}
-	return nil
+	return exit.With(outcome.Status(simulation))
 }
 
 // simulate evaluates the change through the operator, or on a snapshot.

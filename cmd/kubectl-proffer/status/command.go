@@ -70,8 +70,5 @@ func run(
 	if err != nil {
 		return err
 	}
-	if status := check.Status(all.Status).ExitStatus(); status != 0 {
-		return exit.StatusError(status)
-	}
-	return nil
+	return exit.With(check.Status(all.Status).ExitStatus())
 }

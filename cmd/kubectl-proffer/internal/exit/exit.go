@@ -15,6 +15,14 @@ type StatusError int
 
 func (s StatusError) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
+// With returns an error that ends the process with this status, nil for 0.
+func With(status int) error {
+	if status == 0 {
+		return nil
+	}
+	return StatusError(status)
+}
+
 const (
 	// Failed is the exit status of an error of a command whose status is an answer.
 	Failed = 3

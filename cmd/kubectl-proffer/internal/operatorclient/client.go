@@ -47,21 +47,19 @@ type Client struct {
 
 // Offers returns what each consumer is offered.
 func (c *Client) Offers(ctx context.Context) (*rest.Offers, error) {
-	offers := &rest.Offers{}
-	return offers, c.get(ctx, offers, rest.OffersPath)
+	return get[rest.Offers](ctx, c, rest.OffersPath)
 }
 
 // Consumer returns what one consumer is offered, with its details. The operator also answers for a
 // consumer that it does not know.
 func (c *Client) Consumer(ctx context.Context, clusterID string) (*rest.Consumer, error) {
-	consumer := &rest.Consumer{}
-	return consumer, c.get(ctx, consumer, rest.OffersPath, clusterID)
+	// The cluster ID is one element of the path, whatever is in it.
+	return get[rest.Consumer](ctx, c, rest.OffersPath, url.PathEscape(clusterID))
 }
 
 // Overview returns what needs somebody.
 func (c *Client) Overview(ctx context.Context) (*rest.Overview, error) {
-	overview := &rest.Overview{}
-	return overview, c.get(ctx, overview, rest.OverviewPath)
+	return get[rest.Overview](ctx, c, rest.OverviewPath)
 }
 
 // Snapshot returns the JSON of a rest.World as it arrives. The caller must close it.
@@ -71,8 +69,8 @@ func (c *Client) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 
 // World returns the whole snapshot.
 func (c *Client) World(ctx context.Context) (*rest.World, error) {
-	world := &rest.World{}
-	if err := c.get(ctx, world, rest.SnapshotPath); err != nil {
+	world, err := get[rest.World](ctx, c, rest.SnapshotPath)
+	if err != nil {
 		return nil, err
 	}
 	if world.Version != rest.WorldVersion {
@@ -113,8 +111,9 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return "", errors.Join(tooOld, body.Close())
 }
 
-func (c *Client) get(ctx context.Context, into any, path ...string) error {
-	return c.ask(ctx, http.MethodGet, nil, into, path...)
+func get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
+	into := new(T)
+	return into, c.ask(ctx, http.MethodGet, nil, into, path...)
 }
 
 func (c *Client) ask(ctx context.Context, method string, body []byte, into any, path ...string) error {
@@ -153,19 +152,11 @@ func (c *Client) accepted(response *http.Response, method, path string) (io.Read
 
 // send sends a request with a token, and returns the answer. The caller must close its body.
 func (c *Client) send(ctx context.Context, method string, body []byte, path ...string) (*http.Response, error) {
-	// A cluster ID is one element of the path, whatever is in it.
-	escaped := make([]string, len(path))
-	for i, element := range path {
-		escaped[i] = element
-		if i > 0 {
-			escaped[i] = url.PathEscape(element)
-		}
-	}
 	header := http.Header{"Accept": {"application/json"}}
 	if body != nil {
 		header.Set("Content-Type", "application/json")
 	}
-	return c.sendTo(ctx, method, c.base.JoinPath(escaped...), header, bytes.NewReader(body))
+	return c.sendTo(ctx, method, c.base.JoinPath(path...), header, bytes.NewReader(body))
 }
 
 // sendTo sends a request with a token and these headers. The caller must close the body of the answer.

@@ -56,12 +56,17 @@ func (f *Flags) refusal(account Account, method, path string, code int, header h
 	if json.Unmarshal(body, status) == nil && status.Message != "" {
 		message = status.Message
 	}
-	// busy and unavailable add this themselves.
+	// The errors for a busy and an unavailable operator add this themselves.
 	message = strings.TrimSuffix(message, ": "+ErrTryAgain.Error())
-	if status.Details != nil && status.Details.Kind == "services" {
-		if err := f.refusedByProxy(account, method, code); err != nil {
-			return err
+	switch byProxy := status.Details != nil && status.Details.Kind == "services"; {
+	case byProxy && code == http.StatusForbidden:
+		verb := "get"
+		if method == http.MethodPost {
+			verb = "create"
 		}
+		return f.missing(account, fmt.Sprintf("%s services/proxy %q", verb, f.proxied()))
+	case byProxy && code == http.StatusNotFound:
+		return f.notInstalled("Service " + f.Service)
 	}
 	if code == http.StatusInternalServerError && strings.Contains(message, "Authentication failed") {
 		code = http.StatusUnauthorized // The operator says so of a token that is not one.
@@ -79,28 +84,16 @@ func (f *Flags) refusal(account Account, method, path string, code int, header h
 	case http.StatusBadRequest:
 		return fmt.Errorf("the operator refuses the request: %s", message)
 	case http.StatusTooManyRequests:
-		return busy(message, header.Get("Retry-After"))
+		err := fmt.Errorf("the operator is busy: %s: %w", message, ErrTryAgain)
+		if after := header.Get("Retry-After"); after != "" {
+			err = fmt.Errorf("%w (after %s s)", err, after)
+		}
+		return err
 	case http.StatusServiceUnavailable:
 		return f.unavailable(message)
 	default:
 		return fmt.Errorf("the operator answers %d: %s", code, message)
 	}
-}
-
-// refusedByProxy explains an answer of the API server about the Service, nil if it is about neither
-// rights nor existence.
-func (f *Flags) refusedByProxy(account Account, method string, code int) error {
-	verb := "get"
-	if method == http.MethodPost {
-		verb = "create"
-	}
-	switch code {
-	case http.StatusForbidden:
-		return f.missing(account, fmt.Sprintf("%s services/proxy %q", verb, f.proxied()))
-	case http.StatusNotFound:
-		return f.notInstalled("Service " + f.Service)
-	}
-	return nil
 }
 
 func (f *Flags) missing(account Account, right string) error {
@@ -112,13 +105,6 @@ func (f *Flags) missing(account Account, right string) error {
 func (f *Flags) notInstalled(missing string) error {
 	return fmt.Errorf("there is no %s in namespace %s: %w (choose its namespace with --operator-namespace), "+
 		"or it is too old for this plugin", missing, f.Namespace, ErrNotInstalled)
-}
-
-func busy(message, after string) error {
-	if after != "" {
-		return fmt.Errorf("the operator is busy: %s: %w (after %s s)", message, ErrTryAgain, after)
-	}
-	return fmt.Errorf("the operator is busy: %s: %w", message, ErrTryAgain)
 }
 
 // noAnswer explains an answer that does not come.

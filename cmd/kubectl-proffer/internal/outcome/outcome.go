@@ -2,11 +2,14 @@
 package outcome
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
@@ -50,16 +53,11 @@ func sections(s *rest.Simulation, format string) []section {
 		{title: "ResourceSlices whose grants change", table: slicesTable(s.Slices, format)},
 		{title: "Evictions", table: evictionsTable(s.Evicted)},
 		{title: "Not considered", lines: s.Unknown},
+		{title: "Lists that the operator has cut", lines: s.Truncated},
 	}
-	for i := range all {
-		if t := all[i].table; t != nil && len(t.Rows) == 0 {
-			all[i].table = nil
-		}
-	}
-	if len(s.Truncated) > 0 {
-		all = append(all, section{title: "Lists that the operator has cut", lines: s.Truncated})
-	}
-	return slices.DeleteFunc(all, func(x section) bool { return x.table == nil && len(x.lines) == 0 })
+	return slices.DeleteFunc(all, func(x section) bool {
+		return len(x.lines) == 0 && (x.table == nil || len(x.table.Rows) == 0)
+	})
 }
 
 func problemsTable(problems map[string][]string) *output.Table {
@@ -85,7 +83,9 @@ func offersTable(changes []rest.OfferChange, format string) *output.Table {
 		}
 		written, _ := rest.Explanation([]string{c.Because}, c.Resource)
 		amounts := output.Notation(format, written).Texts(c.Resource, c.Then, c.Now)
-		t.Add(consumer, output.Class(c.Class), c.Resource, amounts[1], amounts[0], why(c.Resource, c.Because))
+		// The explanation of the amount is without the resource and the amount before it.
+		t.Add(consumer, output.Class(c.Class), c.Resource, amounts[1], amounts[0],
+			cmp.Or(rest.Reason([]string{c.Because}, c.Resource), c.Because))
 	}
 	return t
 }
@@ -116,14 +116,6 @@ func andMore(first string, n int) string {
 	return fmt.Sprintf("%s and %d more", first, n-1)
 }
 
-// why is the explanation of an amount without the resource and the amount before it.
-func why(resource, because string) string {
-	if reason := rest.Reason([]string{because}, resource); reason != "" {
-		return reason
-	}
-	return because
-}
-
 func policiesTable(changes []rest.PolicyChange) *output.Table {
 	t := &output.Table{Header: []string{"POLICY", "NOW", "THEN", "MESSAGE"}, Text: true}
 	for _, c := range changes {
@@ -143,12 +135,7 @@ type grantChange struct {
 func grantChanges(changes []rest.SliceChange) []grantChange {
 	var all []grantChange
 	for _, c := range changes {
-		names := maps.Clone(c.Now)
-		if names == nil {
-			names = rest.Amounts{}
-		}
-		maps.Copy(names, c.Then)
-		for _, name := range slices.Sorted(maps.Keys(names)) {
+		for _, name := range sets.List(sets.KeySet(c.Now).Union(sets.KeySet(c.Then))) {
 			now, then := c.Now.OrZero(name), c.Then.OrZero(name)
 			if now.Cmp(*then) != 0 {
 				all = append(all, grantChange{
@@ -166,9 +153,9 @@ func slicesTable(changes []rest.SliceChange, format string) *output.Table {
 		c.consumer, c.slice = "", ""
 		return c
 	}) {
-		c, consumers := &alike[0], map[string]struct{}{}
+		c, consumers := &alike[0], sets.New[string]()
 		for i := range alike {
-			consumers[alike[i].consumer] = struct{}{}
+			consumers.Insert(alike[i].consumer)
 		}
 		amounts := output.Notation(format, "").Texts(c.resource, c.now, c.then)
 		t.Add(andMore(c.consumer, len(consumers)), andMore(c.slice, len(alike)), c.class, c.resource,

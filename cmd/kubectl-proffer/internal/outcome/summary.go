@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
@@ -41,19 +42,17 @@ func summary(s *rest.Simulation, mark func(string) string) string {
 }
 
 func evictedPart(s *rest.Simulation, mark func(string) string) string {
-	of := map[string]struct{}{}
+	of, least := sets.New[string](), atLeast(s, "evicted")
 	for _, e := range s.Evicted {
-		of[e.Consumer] = struct{}{}
+		of.Insert(e.Consumer)
 	}
-	switch len(of) {
-	case 0:
+	switch {
+	case len(of) == 0:
 		return "No pod would be evicted"
-	case 1:
-		if atLeast(s, "evicted") == "" {
-			return "Pods of " + mark(s.Evicted[0].Consumer) + " would be evicted"
-		}
+	case len(of) == 1 && least == "":
+		return "Pods of " + mark(s.Evicted[0].Consumer) + " would be evicted"
 	}
-	return "Pods of " + atLeast(s, "evicted") + counted(len(of), "consumer", "consumers") + " would be evicted"
+	return "Pods of " + least + counted(len(of), "consumer", "consumers") + " would be evicted"
 }
 
 // amountChange is one resource of a class, of all consumers for which it changes.
@@ -128,9 +127,9 @@ func consumerGroups(offers []rest.OfferChange) [][]amountChange {
 // text writes the change as in "4.75 -> 0", or as in "4..6 -> 1..3" if consumers differ. A resource that is not
 // offered is less than 0 of it.
 func (a *amountChange) text() string {
-	was, is := a.bounds(func(c *rest.OfferChange) string { return c.Now }),
-		a.bounds(func(c *rest.OfferChange) string { return c.Then })
-	texts := quantity.Human(a.resource, was[0], was[1], is[0], is[1])
+	least, most := a.bounds(func(c *rest.OfferChange) string { return c.Now })
+	leastThen, mostThen := a.bounds(func(c *rest.OfferChange) string { return c.Then })
+	texts := quantity.Human(a.resource, least, most, leastThen, mostThen)
 	span := func(least, most string) string {
 		least, most = cmp.Or(least, output.None), cmp.Or(most, output.None)
 		if least == most {
@@ -142,20 +141,14 @@ func (a *amountChange) text() string {
 }
 
 // bounds returns the least and the largest amount, nil for one that is not offered.
-func (a *amountChange) bounds(amount func(*rest.OfferChange) string) (of [2]*resource.Quantity) {
+func (a *amountChange) bounds(amount func(*rest.OfferChange) string) (least, most *resource.Quantity) {
+	all := make([]*resource.Quantity, len(a.changes))
 	for i := range a.changes {
-		var q *resource.Quantity
-		if parsed, ok := quantity.Parse(amount(&a.changes[i])); ok {
-			q = &parsed
-		}
-		if i == 0 || quantity.Compare(q, of[0]) < 0 {
-			of[0] = q
-		}
-		if i == 0 || quantity.Compare(of[1], q) < 0 {
-			of[1] = q
+		if q, ok := quantity.Parse(amount(&a.changes[i])); ok {
+			all[i] = &q
 		}
 	}
-	return of
+	return slices.MinFunc(all, quantity.Compare), slices.MaxFunc(all, quantity.Compare)
 }
 
 // atLeast says that the operator has cut a list.
