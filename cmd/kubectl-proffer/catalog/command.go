@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -123,10 +124,6 @@ func (o *catalogOptions) read(ctx context.Context) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit := timeLimit
-	if config.Timeout != 0 {
-		limit = config.Timeout
-	}
 	config.QPS, config.Burst = -1, 0 // A Secret for each provider, and the API server limits requests itself.
 	c, err := newConsumer(config)
 	if err != nil {
@@ -139,7 +136,7 @@ func (o *catalogOptions) read(ctx context.Context) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{Providers: c.askAll(ctx, ids, limit, o.now)}, nil
+	return &Catalog{Providers: c.askAll(ctx, ids, cmp.Or(config.Timeout, timeLimit), o.now)}, nil
 }
 
 // print prints the table and the commands, or the value, and all warnings.

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -45,16 +44,12 @@ type consumer struct {
 }
 
 func newConsumer(config *clientrest.Config) (*consumer, error) {
-	client, err := clientrest.HTTPClientFor(config)
+	objects, err := dynamic.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	c := &consumer{}
-	if c.objects, err = dynamic.NewForConfigAndClient(config, client); err != nil {
-		return nil, err
-	}
-	c.core, err = corev1client.NewForConfigAndClient(config, client)
-	return c, err
+	core, err := corev1client.NewForConfig(config)
+	return &consumer{objects, core}, err
 }
 
 // identities returns the identity at each provider, by cluster ID, or only the identities at one
@@ -72,7 +67,11 @@ func (c *consumer) identities(ctx context.Context, provider string) ([]identity,
 	}
 	var all []identity
 	for i := range list.Items {
-		if one, ok := parseIdentity(&list.Items[i]); ok && (provider == "" || one.provider == provider) {
+		u := &list.Items[i]
+		secret := kube.Text(u, "status", "kubeconfigSecretRef", "name")
+		one := identity{kube.Text(u, "spec", "clusterID"), u.GetNamespace(), secret}
+		// Identities of the other type, those of ResourceSlices, may do less.
+		if kube.Text(u, "spec", "type") == controlPlane && (provider == "" || one.provider == provider) {
 			all = append(all, one)
 		}
 	}
@@ -84,14 +83,6 @@ func (c *consumer) identities(ctx context.Context, provider string) ([]identity,
 		return cmp.Or(cmp.Compare(a.provider, b.provider), cmp.Compare(a.namespace, b.namespace))
 	})
 	return all, nil
-}
-
-// parseIdentity returns an Identity of type ControlPlane. Those of ResourceSlices may do less.
-func parseIdentity(u *unstructured.Unstructured) (identity, bool) {
-	return identity{
-		provider: kube.Text(u, "spec", "clusterID"), namespace: u.GetNamespace(),
-		secret: kube.Text(u, "status", "kubeconfigSecretRef", "name"),
-	}, kube.Text(u, "spec", "type") == controlPlane
 }
 
 // askForRights ends an error about missing rights.

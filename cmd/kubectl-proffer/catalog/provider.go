@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -105,21 +106,14 @@ func (c *providerConnection) get(ctx context.Context, namespace string) (io.Read
 	}
 	response, err := c.http.Do(request)
 	if err != nil {
-		return nil, fmt.Errorf("it cannot be reached: %w", cause(err))
+		// The cause has neither the method nor the URL.
+		return nil, fmt.Errorf("it cannot be reached: %w", cmp.Or(errors.Unwrap(err), err))
 	}
 	if response.StatusCode == http.StatusOK {
 		return response.Body, nil
 	}
 	defer func() { _ = response.Body.Close() }()
 	return nil, refusal(response)
-}
-
-// cause removes the method and the URL from an error of HTTP.
-func cause(err error) error {
-	if inner := errors.Unwrap(err); inner != nil {
-		return inner
-	}
-	return err
 }
 
 // refusal explains an answer that is not 200.

@@ -72,18 +72,14 @@ func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool)
 		}
 	}
 	for _, name := range required {
-		if _, asked := all[name]; asked {
-			continue
-		}
-		most := available[name]
-		if standard, ok := e.Defaults[name]; !ok || standard.Cmp(most.Quantity) > 0 {
-			all[name] = most
-		}
-	}
-	for _, name := range required {
 		q, asked := all[name]
 		if !asked {
-			q = e.Defaults[name]
+			standard, ok := e.Defaults[name]
+			if q = available[name]; ok && standard.Cmp(q.Quantity) <= 0 {
+				q = standard
+			} else {
+				all[name] = q
+			}
 		}
 		if q.IsZero() {
 			return nil, false

@@ -38,13 +38,17 @@ func (c *Catalog) table(format string, now time.Time) *output.Table {
 				c.Providers[i].ClusterID, e.Class,
 				available[capacity.CPU], available[capacity.Memory], available[capacity.Pods],
 			}}
+			last := e.Price
 			if format == output.Wide {
-				row.Cells = append(row.Cells, output.Pairs(omitNames(available, required...)),
-					output.Pairs(omitNames(largest, corev1.ResourcePods)), validity(e, now), age(now, e.ObservedTime), details(e))
+				maps.DeleteFunc(available, func(name, _ string) bool {
+					return slices.Contains(required, corev1.ResourceName(name))
+				})
+				delete(largest, capacity.Pods)
+				row.Cells, last = append(row.Cells, output.Pairs(available)), details(e)
 			} else {
-				row.Cells = append(row.Cells, output.Pairs(selectNames(largest, capacity.CPU, capacity.Memory)),
-					validity(e, now), age(now, e.ObservedTime), e.Price)
+				maps.DeleteFunc(largest, func(name, _ string) bool { return name != capacity.CPU && name != capacity.Memory })
 			}
+			row.Cells = append(row.Cells, output.Pairs(largest), validity(e, now), age(now, e.ObservedTime), last)
 			t.Rows = append(t.Rows, row)
 		}
 	}
@@ -117,16 +121,4 @@ func checked(of v1alpha1.Quantities) map[string]resource.Quantity {
 		all[string(name)] = q.Quantity
 	}
 	return all
-}
-
-func selectNames(of map[string]string, names ...string) map[string]string {
-	of = maps.Clone(of)
-	maps.DeleteFunc(of, func(name, _ string) bool { return !slices.Contains(names, name) })
-	return of
-}
-
-func omitNames(of map[string]string, names ...corev1.ResourceName) map[string]string {
-	of = maps.Clone(of)
-	maps.DeleteFunc(of, func(name, _ string) bool { return slices.Contains(names, corev1.ResourceName(name)) })
-	return of
 }
