@@ -2,6 +2,7 @@ package migrate
 
 import (
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"proffer.dev/proffer/api/rest"
 )
@@ -24,15 +25,13 @@ func (c *Converted) answer(world *rest.World) rest.Amounts {
 	counted := map[string]bool{}
 	for i := range world.Nodes {
 		n := &world.Nodes[i]
-		counted[n.Name] = c.counts(n)
-		if !counted[n.Name] {
+		matches := labels.ValidatedSetSelector(c.pairs.values).Matches(labels.Set(n.Labels))
+		if !matches || n.State != stateReady || n.Peer != nil {
 			continue
 		}
+		counted[n.Name] = true
 		for name, amount := range n.Allocatable {
-			sum, there := amounts[name]
-			if !there {
-				sum = resource.Quantity{Format: amount.Format}
-			}
+			sum := amounts[name]
 			sum.Add(amount)
 			amounts[name] = sum
 		}
@@ -49,14 +48,4 @@ func (c *Converted) answer(world *rest.World) rest.Amounts {
 		}
 	}
 	return amounts
-}
-
-// counts reports whether node-labels-resources counts a node.
-func (c *Converted) counts(n *rest.WorldNode) bool {
-	for key, value := range c.pairs.values {
-		if is, there := n.Labels[key]; !there || is != value {
-			return false
-		}
-	}
-	return n.State == stateReady && n.Peer == nil
 }

@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
 
@@ -60,8 +59,8 @@ func parse(p plugin, args []string) (*settings, error) {
 		}
 		s.portSet = flags.Changed("port")
 		flags.Visit(func(f *pflag.Flag) {
-			if l, isLog := f.Value.(*logValue); isLog {
-				s.logs = append(s.logs, l.String())
+			if f.Name != "port" && f.Name != s.pairs.flag {
+				s.logs = append(s.logs, dashed(f.Name)+"="+f.Value.String())
 			}
 		})
 		return s, nil
@@ -82,15 +81,23 @@ func (s *settings) flags(p plugin, unknown []string) *pflag.FlagSet {
 	default:
 		s.pairs.flag, s.pairs.check = "resource", checkQuantity
 	}
-	flags.Var(s.pairs, s.pairs.flag, "")
+	flags.Func(s.pairs.flag, "", s.pairs.add)
 	for _, name := range unknown {
-		f := &pflag.Flag{Name: name, Value: &logValue{}, NoOptDefVal: "true"}
-		if len(name) == 1 {
-			f.Shorthand = name
-		}
-		flags.AddFlag(f)
+		addFlag(flags, name, true)
 	}
 	return flags
+}
+
+// addFlag adds a flag of any value, which may be optional.
+func addFlag(flags *pflag.FlagSet, name string, optional bool) {
+	shorthand := ""
+	if len(name) == 1 {
+		shorthand = name
+	}
+	flags.StringP(name, shorthand, "", "")
+	if optional {
+		flags.Lookup(name).NoOptDefVal = "true"
+	}
 }
 
 // addLogFlags adds flags of the names of klog's. Their values are not klog's own, which configure
@@ -99,26 +106,15 @@ func addLogFlags(flags *pflag.FlagSet) {
 	ofKlog := flag.NewFlagSet("", flag.ContinueOnError)
 	klog.InitFlags(ofKlog)
 	ofKlog.VisitAll(func(f *flag.Flag) {
-		value := &logValue{name: f.Name}
-		added := &pflag.Flag{Name: f.Name, Value: value}
-		if len(f.Name) == 1 {
-			added.Shorthand = f.Name
-		}
-		if b, ok := f.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
-			added.NoOptDefVal = "true"
-		}
-		flags.AddFlag(added)
+		b, ok := f.Value.(interface{ IsBoolFlag() bool })
+		addFlag(flags, f.Name, ok && b.IsBoolFlag())
 	})
 }
 
 func refuseUnknown(p plugin, flags, words []string) error {
 	var all []string
 	for _, name := range slices.Sorted(slices.Values(flags)) {
-		if len(name) == 1 {
-			all = append(all, "-"+name)
-		} else {
-			all = append(all, "--"+name)
-		}
+		all = append(all, dashed(name))
 	}
 	all = append(all, words...)
 	if len(all) == 0 {
@@ -128,21 +124,15 @@ func refuseUnknown(p plugin, flags, words []string) error {
 		"remove them in a copy of the Deployment, and pass the copy with -f", p, strings.Join(all, ", "))
 }
 
-// logValue is the value of a flag that only affects what the plugin logs.
-type logValue struct{ name, text string }
-
-func (v *logValue) Set(text string) error { v.text = text; return nil }
-func (v *logValue) Type() string          { return "string" }
-
-// String returns the flag as it would be written.
-func (v *logValue) String() string {
-	if len(v.name) == 1 {
-		return "-" + v.name + "=" + v.text
+// dashed returns the name of a flag as it is written.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
 	}
-	return "--" + v.name + "=" + v.text
+	return "--" + name
 }
 
-// pairs is the value of --resource and of --node-label: name=value, several of them with commas
+// pairs holds the values of --resource and of --node-label: name=value, several of them with commas
 // between them. Of two pairs with one name the last counts.
 type pairs struct {
 	flag string
@@ -155,11 +145,8 @@ type pairs struct {
 	repeated []string
 }
 
-func (p *pairs) String() string { return "" }
-func (p *pairs) Type() string   { return "pairs" }
-
-// Set adds the pairs of one argument.
-func (p *pairs) Set(text string) error {
+// add adds the pairs of one argument.
+func (p *pairs) add(text string) error {
 	if text == "" {
 		return nil
 	}
@@ -184,8 +171,6 @@ func (p *pairs) Set(text string) error {
 	}
 	return nil
 }
-
-func (p *pairs) names() []string { return slices.Sorted(maps.Keys(p.values)) }
 
 func checkQuantity(text string) error {
 	_, err := resource.ParseQuantity(text)

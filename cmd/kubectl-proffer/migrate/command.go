@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/rest"
@@ -105,7 +106,7 @@ func (o *migrateOptions) run(ctx context.Context) error {
 	}
 	converted, err := Convert(deployment, o.convert)
 	if err != nil {
-		return fmt.Errorf("converting Deployment %s: %w", nameOf(deployment), err)
+		return fmt.Errorf("converting Deployment %s: %w", klog.KObj(deployment), err)
 	}
 	notChecked, err := o.check(ctx, converted)
 	if err != nil {

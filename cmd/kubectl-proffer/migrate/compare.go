@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
@@ -77,14 +79,7 @@ func (c *comparison) table() *output.Table {
 		return strings.Compare(a, b)
 	})
 	for _, consumer := range consumers {
-		resources := map[string]struct{}{}
-		for name := range answer {
-			resources[name] = struct{}{}
-		}
-		for name := range offers[consumer] {
-			resources[name] = struct{}{}
-		}
-		for _, name := range slices.Sorted(maps.Keys(resources)) {
+		for _, name := range sets.List(sets.KeySet(answer).Union(sets.KeySet(offers[consumer]))) {
 			o := offers[consumer][name]
 			t.Add(consumer, name, output.Amount(answer, name), o.text, o.why)
 		}

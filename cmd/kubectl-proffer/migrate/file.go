@@ -8,6 +8,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
 )
@@ -59,7 +60,7 @@ func chooseDeployment(found []*appsv1.Deployment, name string) (*appsv1.Deployme
 	}
 	var names []string
 	for _, d := range found {
-		names = append(names, nameOf(d))
+		names = append(names, klog.KObj(d).String())
 	}
 	return nil, fmt.Errorf("there are several Deployments in it: name one of %s", strings.Join(names, ", "))
 }

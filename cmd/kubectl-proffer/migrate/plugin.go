@@ -29,12 +29,8 @@ var ownFlags = map[string]plugin{
 // findPlugin returns the container that runs a plugin, by its image, or else by its arguments,
 // because the plugins are also built and pushed under other names. If name is not empty, only the
 // container of this name is looked at.
-func findPlugin(pod *corev1.PodSpec, name string) (plugin, *corev1.Container, error) {
-	var (
-		found plugin
-		in    *corev1.Container
-		names []string
-	)
+func findPlugin(pod *corev1.PodSpec, name string) (found plugin, in *corev1.Container, err error) {
+	var names []string
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
 		names = append(names, c.Name)
@@ -91,8 +87,5 @@ func imageName(image string) string {
 // arguments returns what the program of the container is started with. A command replaces the
 // entrypoint of the image, and its first word is the program.
 func arguments(c *corev1.Container) []string {
-	if len(c.Command) == 0 {
-		return c.Args
-	}
-	return slices.Concat(c.Command[1:], c.Args)
+	return slices.Concat(c.Command[min(1, len(c.Command)):], c.Args)
 }

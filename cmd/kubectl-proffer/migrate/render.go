@@ -3,12 +3,14 @@ package migrate
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -69,7 +71,7 @@ func render(
 ) []byte {
 	m := &manifest{}
 	m.comment(0, "", fmt.Sprintf("What %s offers as Deployment %s, container %s%s.",
-		p, nameOf(d), container.Name, imageOf(container)))
+		p, klog.KObj(d), container.Name, imageOf(container)))
 	m.list("Warnings:", warnings)
 	m.list("What is different:", differences[p])
 	m.line(0, "apiVersion: "+v1alpha1.GroupVersion.String())
@@ -104,16 +106,9 @@ func (m *manifest) nodes(s *settings) {
 }
 
 func (m *manifest) pairs(depth int, p *pairs) {
-	for _, name := range p.names() {
+	for _, name := range slices.Sorted(maps.Keys(p.values)) {
 		m.line(depth, fmt.Sprintf("%s: %s # %s", scalar(name), scalar(p.values[name]), oneLine(p.from[name])))
 	}
-}
-
-func nameOf(d *appsv1.Deployment) string {
-	if d.Namespace == "" {
-		return d.Name
-	}
-	return d.Namespace + "/" + d.Name
 }
 
 func imageOf(c *corev1.Container) string {
@@ -135,5 +130,5 @@ func scalar(text string) string {
 
 // oneLine returns a text that cannot end a comment.
 func oneLine(text string) string {
-	return strings.Join(slices.Collect(strings.FieldsSeq(text)), " ")
+	return strings.Join(strings.Fields(text), " ")
 }
