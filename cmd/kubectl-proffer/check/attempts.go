@@ -112,7 +112,19 @@ func attempts(s stage) map[string]attempt {
 		expected: expected{says: "a ShadowPod is deleted together with its Pod"},
 		verb:     "delete", triedKind: shadowPods, at: s.shadowPod, by: s.controlPlane(),
 	}
-	all["proffer-slice-pod-overhead-guard"] = overheadAttempt(s)
+	withOverhead := s.sent
+	if withOverhead.err == nil {
+		withOverhead.obstacle = s.runtimeClass.obstacle
+	}
+	all["proffer-slice-pod-overhead-guard"] = attempt{
+		harm:     "pods of consumers can have an overhead that Liqo's Quota does not count",
+		expected: expected{says: "the overhead of the RuntimeClass is not counted"},
+		verb:     "create", triedKind: pods, at: withOverhead,
+		// Liqo creates such a Pod for a ShadowPod.
+		body: newObject(pods, map[string]any{"liqo.io/managed-by": "shadowpod"}, podSpec(map[string]any{
+			"runtimeClassName": s.runtimeClass.name,
+		})),
+	}
 	all["proffer-virtual-node-guard"] = attempt{
 		harm:     "a provider can set the label liqo.io/type of its virtual node",
 		expected: expected{says: "the label liqo.io/type of a virtual node"},
@@ -168,22 +180,6 @@ func sliceAttempts(s stage) map[string]attempt {
 	}
 }
 
-// overheadAttempt creates a Pod as Liqo does for a ShadowPod.
-func overheadAttempt(s stage) attempt {
-	at := s.sent
-	if at.err == nil {
-		at.obstacle = s.runtimeClass.obstacle
-	}
-	return attempt{
-		harm:     "pods of consumers can have an overhead that Liqo's Quota does not count",
-		expected: expected{says: "the overhead of the RuntimeClass is not counted"},
-		verb:     "create", triedKind: pods, at: at,
-		body: newObject(pods, map[string]any{"liqo.io/managed-by": "shadowpod"}, podSpec(map[string]any{
-			"runtimeClassName": s.runtimeClass.name,
-		})),
-	}
-}
-
 // controlPlane is the identity of the consumer's control plane.
 func (s *stage) controlPlane() identity { return identity{s.consumer, s.consumer} }
 
@@ -221,11 +217,10 @@ func podSpec(spec map[string]any) map[string]any {
 
 // right returns the right that the request needs.
 func (a *attempt) right() string {
-	r := manifests.Right{Verb: a.verb, Group: a.Group, Resource: a.Resource, Namespace: a.at.namespace}
-	if len(a.subresource) > 0 {
-		r.Subresource = a.subresource[0]
-	}
-	return r.String()
+	return manifests.Right{
+		Verb: a.verb, Group: a.Group, Resource: a.Resource, Subresource: strings.Join(a.subresource, "/"),
+		Namespace: a.at.namespace,
+	}.String()
 }
 
 // send sends the request as a dry run, and returns its error.

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -91,9 +92,7 @@ func examine(
 	if err != nil {
 		return Report{}, err
 	}
-	if config.Timeout == 0 {
-		config.Timeout = requestTimeout
-	}
+	config.Timeout = cmp.Or(config.Timeout, requestTimeout)
 	config.QPS, config.Burst = -1, 0 // The requests are few, and the API server limits them itself.
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -19,9 +19,6 @@ type guard struct {
 	dir string
 }
 
-// forLiqoV1 reports whether the policy matters only with Liqo v1.
-func (g guard) forLiqoV1() bool { return g.dir != "admission" }
-
 // installed reports whether the cluster has the policy.
 func (g guard) installed(policies []admissionregistrationv1.ValidatingAdmissionPolicy) bool {
 	return slices.ContainsFunc(policies, func(p admissionregistrationv1.ValidatingAdmissionPolicy) bool {
@@ -29,10 +26,10 @@ func (g guard) installed(policies []admissionregistrationv1.ValidatingAdmissionP
 	})
 }
 
-// guardsFor returns the guards that matter with these APIs.
+// guardsFor returns the guards that matter with these APIs: without Liqo v1 only those of policies.
 func guardsFor(apis known[liqoAPIs], own []guard) []guard {
 	return slices.DeleteFunc(slices.Clone(own), func(g guard) bool {
-		return g.forLiqoV1() && apis.err == nil && !apis.value.v1()
+		return g.dir != "admission" && apis.err == nil && !apis.value.v1()
 	})
 }
 

@@ -45,8 +45,13 @@ func (c *cluster) tryList(ctx context.Context, f flags, g guard, s stage) (trial
 		return nil
 	}
 	for try := range 2 {
-		if try > 0 && !pause(ctx, listPause) {
-			break
+		if try > 0 {
+			pause, end := context.WithTimeout(ctx, listPause)
+			<-pause.Done()
+			end()
+			if ctx.Err() != nil {
+				break
+			}
 		}
 		list := get(ctx, c, &v1alpha1.AdmissionParams{}, f.leaseNamespace, name)
 		switch {
@@ -66,16 +71,6 @@ func (c *cluster) tryList(ctx context.Context, f flags, g guard, s stage) (trial
 		}
 	}
 	return trials
-}
-
-// pause waits, and reports whether the context did not end meanwhile.
-func pause(ctx context.Context, wait time.Duration) bool {
-	select {
-	case <-ctx.Done():
-		return false
-	case <-time.After(wait):
-		return true
-	}
 }
 
 // classAttempts returns requests for classes that are on the list of served classes, and that are not.

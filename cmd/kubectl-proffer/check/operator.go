@@ -99,10 +99,7 @@ func containerOf(pod *corev1.PodSpec, is func(corev1.Container) bool) *corev1.Co
 
 // portOf returns the port of a listening address, 0 for none.
 func portOf(address string) int {
-	_, text, err := net.SplitHostPort(address)
-	if err != nil {
-		return 0
-	}
+	_, text, _ := net.SplitHostPort(address) // Of an address without a port, the text is empty.
 	port, err := strconv.Atoi(text)
 	if err != nil {
 		return 0

@@ -45,10 +45,8 @@ func findAddress(
 			return checkAddress.wrong("No port of Service %s leads to %s, where the operator serves %s.", s.Name, listens, form).
 				do("Add the port to the Service, or remove the address from the operator's arguments."), nil
 		}
-		at = append(at, address{s.Name + "." + s.Namespace + ".svc", port, form})
-	}
-	for _, a := range at {
-		texts = append(texts, fmt.Sprintf("%s serves %s, for %s", a, a.form, versionsOf(a.form)))
+		a := address{s.Name + "." + s.Namespace + ".svc", port, form}
+		at, texts = append(at, a), append(texts, fmt.Sprintf("%s serves %s, for %s", a, form, versionsOf(form)))
 	}
 	return checkAddress.ok("%s.", strings.Join(texts, "; ")), at
 }

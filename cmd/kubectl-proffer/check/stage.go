@@ -7,7 +7,6 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
-
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -49,14 +48,18 @@ func (c *cluster) try(ctx context.Context, g guard, a attempt) trial {
 	if t.err != nil {
 		return t
 	}
-	by, right := c.dynamic, a.right()
+	by, right := sender{api: c.dynamic}, a.right()
 	if a.by.user != "" {
-		if by, t.obstacle = c.clientAs(ctx, a.by); t.err != nil {
+		if _, asked := c.senders[a.by]; !asked {
+			c.senders[a.by] = c.impersonate(ctx, a.by)
+		}
+		if by = c.senders[a.by]; by.err != nil {
+			t.obstacle = by.obstacle
 			return t
 		}
 		right += " as " + a.by.user
 	}
-	t.obstacle = obstacle{right, a.send(ctx, by)}
+	t.obstacle = obstacle{right, a.send(ctx, by.api)}
 	return t
 }
 
@@ -135,27 +138,18 @@ func hasOverhead(runtimeClass *unstructured.Unstructured) bool {
 	return err == nil && len(overhead) > 0
 }
 
-// clientAs returns a client whose requests come from this user, as the guards see it. Its groups are the groups
-// of the consumer's certificates, for which Liqo has roles, and the caller's.
-func (c *cluster) clientAs(ctx context.Context, by identity) (dynamic.Interface, obstacle) {
-	if known, asked := c.senders[by]; asked {
-		return known.api, known.obstacle
-	}
-	api, none := c.impersonate(ctx, by)
-	c.senders[by] = sender{api, none}
-	return api, none
-}
-
 // sender is a client whose requests come from a consumer, or what it lacks.
 type sender struct {
 	api dynamic.Interface
 	obstacle
 }
 
-func (c *cluster) impersonate(ctx context.Context, by identity) (dynamic.Interface, obstacle) {
+// impersonate returns a client whose requests come from this user, as the guards see it. Its groups are the groups
+// of the consumer's certificates, for which Liqo has roles, and the caller's.
+func (c *cluster) impersonate(ctx context.Context, by identity) sender {
 	self := &authenticationv1.SelfSubjectReview{}
 	if err := c.api.Create(ctx, self); err != nil {
-		return nil, obstacle{"create selfsubjectreviews.authentication.k8s.io", err}
+		return sender{nil, obstacle{"create selfsubjectreviews.authentication.k8s.io", err}}
 	}
 	as := rest.ImpersonationConfig{UserName: by.user, Groups: []string{consumersGroup, by.consumer}}
 	for _, group := range self.Status.UserInfo.Groups {
@@ -173,14 +167,14 @@ func (c *cluster) impersonate(ctx context.Context, by identity) (dynamic.Interfa
 		return review.Status.Allowed, err
 	})
 	if err != nil {
-		return nil, obstacle{"create selfsubjectaccessreviews.authorization.k8s.io", err}
+		return sender{nil, obstacle{"create selfsubjectaccessreviews.authorization.k8s.io", err}}
 	}
 	if len(lacking) > 0 {
 		refusal := apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("impersonation"))
-		return nil, obstacle{manifests.List(lacking), refusal}
+		return sender{nil, obstacle{manifests.List(lacking), refusal}}
 	}
 	config := rest.CopyConfig(c.config)
 	config.Impersonate = as
 	api, err := dynamic.NewForConfig(config)
-	return api, obstacle{"connect as " + by.user, err}
+	return sender{api, obstacle{"connect as " + by.user, err}}
 }
