@@ -329,7 +329,7 @@ func (o *options) editableFor(p *unstructured.Unstructured) error {
 	if !o.mayBeFor(p) {
 		return fmt.Errorf("it is a dry run, or for other consumers than %s: there is nothing to pause", o.consumer)
 	}
-	if by := otherPause(p, o.consumer); by != "" {
+	if by := others(p, "f:pausedConsumers", keyOf(o.consumer)); by != "" {
 		return fmt.Errorf("it is paused for %s already, by %s: change it there", o.consumer, by)
 	}
 	return nil
@@ -425,7 +425,7 @@ func (o *options) stillPaused(p *unstructured.Unstructured) []string {
 }
 
 func (o *options) resumeConsumer(ctx context.Context, p *unstructured.Unstructured) ([]string, error) {
-	if by := otherPause(p, o.consumer); by != "" {
+	if by := others(p, "f:pausedConsumers", keyOf(o.consumer)); by != "" {
 		return nil, fmt.Errorf("it is paused for %s by %s: remove it from spec.pausedConsumers there", o.consumer, by)
 	}
 	own, is := ownedBy(p), "not"

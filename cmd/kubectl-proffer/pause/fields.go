@@ -76,18 +76,9 @@ func fieldsOf(p *unstructured.Unstructured) (all fields) {
 	return all
 }
 
-// otherPause names the field managers other than FieldManager that have paused a policy for a consumer, or have set
-// until when. It is empty for none.
-func otherPause(p *unstructured.Unstructured, consumer string) string {
-	return others(p, "f:pausedConsumers", keyOf(consumer))
-}
-
 // keyOf returns the key of an element of pausedConsumers in managed fields.
 func keyOf(consumer string) string {
-	text, err := json.Marshal(map[string]string{"clusterID": consumer})
-	if err != nil {
-		return ""
-	}
+	text, _ := json.Marshal(map[string]string{"clusterID": consumer}) // A map of texts always has one.
 	return "k:" + string(text)
 }
 

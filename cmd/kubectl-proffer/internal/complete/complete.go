@@ -42,22 +42,18 @@ func Words(words ...string) cobra.CompletionFunc {
 
 // Consumers completes the ID of a consumer, as the only argument.
 func Consumers(flags *operatorclient.Flags) cobra.CompletionFunc {
-	return onlyArgument(flags, func(all *rest.Offers, _ string) []string { return subjects(all.Consumers, "") })
+	return func(cmd *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
+		return Subjects(flags)(cmd, args, "")
+	}
 }
 
 // Subjects completes CONSUMER[/CLASS[/RESOURCE]], as the only argument.
 func Subjects(flags *operatorclient.Flags) cobra.CompletionFunc {
-	return onlyArgument(flags, func(all *rest.Offers, word string) []string { return subjects(all.Consumers, word) })
-}
-
-func onlyArgument(
-	flags *operatorclient.Flags, words func(all *rest.Offers, word string) []string,
-) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
 		if len(args) > 0 {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
-		return offers(flags, func(all *rest.Offers) []string { return words(all, word) })(cmd, args, word)
+		return offers(flags, func(all *rest.Offers) []string { return subjects(all.Consumers, word) })(cmd, args, word)
 	}
 }
 

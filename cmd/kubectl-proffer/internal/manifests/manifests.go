@@ -49,7 +49,7 @@ func (r Right) String() string {
 	return text
 }
 
-// SelfReview asks the API server whether the caller has the right.
+// SelfReview returns a review that asks whether the caller has the right.
 func (r Right) SelfReview() *authorizationv1.SelfSubjectAccessReview {
 	return &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: new(authorizationv1.ResourceAttributes(r)),

@@ -73,21 +73,19 @@ func IsValue(format string) bool { return format == JSON || format == YAML }
 // Value prints a value of api/rest in one of these formats. What is not visible is escaped: a reader of the
 // format reads it as it was.
 func (p Printer) Value(format string, value any) error {
-	var text []byte
-	var err error
-	switch format {
-	case JSON:
-		text, err = indented(value)
+	text, err := json.MarshalIndent(value, "", "    ")
+	text = append(text, '\n')
+	switch {
+	case err != nil:
+	case format == JSON:
 		text = visible.JSON(text)
-	case YAML:
+	case format == YAML:
 		// Escapes need quotes, which all texts have in JSON, and JSON is YAML.
-		if text, err = indented(value); err == nil {
-			if escaped := visible.YAML(text); len(escaped) != len(text) {
-				text = escaped
-			} else {
-				text, err = yaml.Marshal(value)
-			}
+		escaped := visible.YAML(text)
+		if len(escaped) == len(text) {
+			escaped, err = yaml.Marshal(value)
 		}
+		text = escaped
 	default:
 		err = errors.New("neither JSON nor YAML: " + format)
 	}
@@ -96,11 +94,6 @@ func (p Printer) Value(format string, value any) error {
 	}
 	_, err = p.Out.Write(text)
 	return err
-}
-
-func indented(value any) ([]byte, error) {
-	text, err := json.MarshalIndent(value, "", "    ")
-	return append(text, '\n'), err
 }
 
 // CheckFormat returns an error that lists the formats unless this is one of them. An empty format is
