@@ -49,21 +49,15 @@ type announced struct {
 // kind returns the kind of ShadowPods, followed like nodes and pods: a ShadowPod is as large as its Pod, and
 // nothing is kept of it but what counts.
 func (a announced) kind(config *rest.Config, d *decoder, log logr.Logger) (kube.Kind, error) {
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(shadowPodKind, &shadowPod{})
-	group := shadowPodKind.GroupVersion()
-	metav1.AddToGroupVersion(scheme, group)
 	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion, config.ContentType = "/apis", &group, runtime.ContentTypeJSON
-	api, err := clientFor(config, scheme, d)
+	config.ContentType = runtime.ContentTypeJSON
+	api, err := clientFor(config, "/apis", shadowPodKind.GroupVersion(), d)
 	if err != nil {
 		return kube.Kind{}, fmt.Errorf("making a client for ShadowPods: %w", err)
 	}
 	return kube.Kind{GroupVersionResource: liqo.ShadowPods, Reflect: func() kube.Reflection {
 		s := a.store()
-		all := func(*metav1.ListOptions) {}
-		k := follow(api, nil, s, &shadowPod{}, listsOf(d.newShadowPod), all, log)
-		return kube.Reflection{Run: k.reflector.RunWithContext, Synced: s.synced}
+		return kube.Reflection{Run: follow(api, nil, s, d.newShadowPod, "", log).RunWithContext, Synced: s.synced}
 	}}, nil
 }
 

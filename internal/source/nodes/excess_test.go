@@ -100,7 +100,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 			_ = nodes.Add(nodeOf(aNode(fmt.Sprintf("n%02d", i), list("cpu", "8"))))
 		}
 		d := decoderOf(ledger)
-		l, err := listsOf(d.newPod)(strings.NewReader(string(data)))
+		l, err := readList(strings.NewReader(string(data)), d.newPod)
 		test.Must(t, err)
 		all := make([]any, len(l.Items))
 		for i, p := range l.Items {

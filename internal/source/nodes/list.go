@@ -11,7 +11,12 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	"k8s.io/apimachinery/pkg/runtime"
 )
+
+// protobufMagic is the prefix of Kubernetes' protobuf, see
+// k8s.io/apimachinery/pkg/runtime/serializer/protobuf.
+var protobufMagic = []byte("k8s\x00")
 
 // maxObject bounds one object of a list, in bytes. An API server accepts no object of more than 3
 // MiB.
@@ -19,16 +24,12 @@ const maxObject = 16 << 20
 
 // decodedObject is decoded from protobuf or from JSON.
 type decodedObject interface {
+	runtime.Object
 	Unmarshal([]byte) error
 	UnmarshalJSON([]byte) error
 }
 
-// listsOf returns a reader of lists of the objects that one returns.
-func listsOf[P decodedObject](one func() P) listReader[P] {
-	return func(from io.Reader) (*objectList[P], error) { return readList(from, one) }
-}
-
-// readList decodes a list while it arrives. It holds one object in memory, and what was kept of
+// readList decodes a list of the objects that one returns while it arrives. It holds one object in memory, and what was kept of
 // those before it; client-go itself would read the whole list first.
 func readList[P decodedObject](from io.Reader, one func() P) (*objectList[P], error) {
 	in := bufio.NewReaderSize(from, 64<<10)

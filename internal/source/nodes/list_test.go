@@ -40,7 +40,7 @@ func aList() *corev1.PodList {
 
 // readPods reads a list of pods like the operator does.
 func readPods(from io.Reader) (*objectList[*pod], error) {
-	return listsOf(decoderOf(capacity.NewLedger()).newPod)(from)
+	return readList(from, decoderOf(capacity.NewLedger()).newPod)
 }
 
 func keys(l *objectList[*pod]) []string {

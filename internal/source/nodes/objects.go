@@ -20,6 +20,9 @@ type version struct{ resource string }
 // GetObjectKind implements runtime.Object. The Go type is the kind.
 func (*version) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
+// Reset does nothing: apimachinery calls it for a new object, before Unmarshal.
+func (*version) Reset() {}
+
 // GetObjectMeta implements metav1.ObjectMetaAccessor. It returns a copy: changing it has no effect.
 func (v *version) GetObjectMeta() metav1.Object {
 	return &metav1.ObjectMeta{ResourceVersion: v.resource}

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/rest"
@@ -29,18 +30,13 @@ import (
 
 // Watch follows the nodes and the pods of the cluster.
 type Watch struct {
-	kinds      []kind
+	reflectors []*toolscache.Reflector
+	sources    []toolscache.DoneChecker
 	graceful   *graceful
 	excess     *excess
 	shadowPods kube.Kind
 	announced  announced
 	log        logr.Logger
-}
-
-// kind follows one kind of object.
-type kind struct {
-	reflector *toolscache.Reflector
-	synced    toolscache.DoneChecker
 }
 
 // New returns a Watch that keeps the ledger up to date, and calls wake, which must not block,
@@ -64,10 +60,11 @@ func New(
 	}
 	w := &Watch{
 		log: log, graceful: graceful, excess: d.excess, announced: announced{ledger, wake},
-		kinds: []kind{
-			follow(api, first, nodes, &node{}, listsOf(d.newNode), func(*metav1.ListOptions) {}, log),
-			follow(api, first, pods, &pod{}, listsOf(d.newPod), selectPods, log),
+		reflectors: []*toolscache.Reflector{
+			follow(api, first, nodes, d.newNode, "", log),
+			follow(api, first, pods, d.newPod, unfinished, log),
 		},
+		sources: []toolscache.DoneChecker{nodes, pods},
 	}
 	w.shadowPods, err = w.announced.kind(config, d, log)
 	return w, err
@@ -132,9 +129,9 @@ func (w *Watch) Start(ctx context.Context) error {
 		w.graceful.run(ctx)
 		return nil
 	})
-	for _, k := range w.kinds {
+	for _, r := range w.reflectors {
 		group.Go(func() error {
-			k.reflector.RunWithContext(ctx)
+			r.RunWithContext(ctx)
 			return nil
 		})
 	}
@@ -142,13 +139,7 @@ func (w *Watch) Start(ctx context.Context) error {
 }
 
 // Sources are done when all objects have been seen once.
-func (w *Watch) Sources() []toolscache.DoneChecker {
-	var all []toolscache.DoneChecker
-	for _, k := range w.kinds {
-		all = append(all, k.synced)
-	}
-	return all
-}
+func (w *Watch) Sources() []toolscache.DoneChecker { return w.sources }
 
 var (
 	podKind  = corev1.SchemeGroupVersion.WithKind("Pod")
@@ -160,19 +151,18 @@ var (
 // find a dead or silent connection within 45 s, even if a proxy in between terminates TCP. The
 // keepalive of TCP only reaches the nearest hop, and is idle while a request is under way.
 func newClient(config *rest.Config, d *decoder) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	scheme.AddKnownTypeWithName(podKind, &pod{})
-	scheme.AddKnownTypeWithName(nodeKind, &node{})
-	metav1.AddToGroupVersion(scheme, corev1.SchemeGroupVersion)
 	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
 	config.ContentType = runtime.ContentTypeProtobuf
 	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
-	return clientFor(config, scheme, d)
+	return clientFor(config, "/api", corev1.SchemeGroupVersion, d)
 }
 
-func clientFor(config *rest.Config, scheme *runtime.Scheme, d *decoder) (rest.Interface, error) {
-	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), d}
+// clientFor returns a client of a group of the API, by a configuration that it changes.
+func clientFor(config *rest.Config, path string, group schema.GroupVersion, d *decoder) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	metav1.AddToGroupVersion(scheme, group)
+	config.APIPath, config.GroupVersion = path, &group
+	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), objectCreater{scheme, d}}
 	return rest.RESTClientFor(config)
 }
 
@@ -186,25 +176,22 @@ func overHTTP1(config *rest.Config) *rest.Config {
 	return config
 }
 
-// selectPods requests the pods that can count: the API server does not send those that are finished.
+// unfinished selects the pods that can count: the API server does not send those that are finished.
 // Pods of this cluster's own that are not bound are sent all the same: a selector cannot ask for bound
 // pods or those with a label.
-func selectPods(o *metav1.ListOptions) {
-	o.FieldSelector = fields.AndSelectors(
-		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
-		fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
-	).String()
-}
+var unfinished = fields.AndSelectors(
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodSucceeded)),
+	fields.OneTermNotEqualSelector("status.phase", string(corev1.PodFailed)),
+).String()
 
-// follow returns a reflector that brings the objects of one kind to the store. The example is an
-// object of the kind. The reflector uses the client first once, for the first list. It uses the
-// client api for everything else, and for the first list too if the client first fails.
-func follow[P runtime.Object](
-	api, first rest.Interface, s *store[P], example P, read listReader[P], choose func(*metav1.ListOptions),
-	log logr.Logger,
-) kind {
+// follow returns a reflector that brings the objects of one kind to the store: those that a field selector
+// selects, each decoded into what one returns. The reflector uses the client first once, for the first list. It
+// uses the client api for everything else, and for the first list too if the client first fails.
+func follow[P decodedObject](
+	api, first rest.Interface, s *store[P], one func() P, selector string, log logr.Logger,
+) *toolscache.Reflector {
 	request := func(api rest.Interface, o *metav1.ListOptions) *rest.Request {
-		choose(o)
+		o.FieldSelector = selector
 		// Next to the API server, compression takes both sides longer than sending the plain list.
 		return api.Get().Resource(s.name).VersionedParams(o, metav1.ParameterCodec).SetHeader("Accept-Encoding", "identity")
 	}
@@ -227,7 +214,7 @@ func follow[P runtime.Object](
 				return nil, err
 			}
 			defer func() { err = errors.Join(err, body.Close()) }()
-			all, err := read(body)
+			all, err := readList(body, one)
 			if err != nil {
 				return nil, fmt.Errorf("reading the list of %s: %w", s.name, err)
 			}
@@ -239,12 +226,9 @@ func follow[P runtime.Object](
 			return w, unlessEnding(ctx, err)
 		},
 	}}
-	return kind{
-		reflector: toolscache.NewReflectorWithOptions(objects, example, s, toolscache.ReflectorOptions{
-			Logger: &log, Name: s.name, TypeDescription: s.name,
-		}),
-		synced: s,
-	}
+	return toolscache.NewReflectorWithOptions(objects, one(), s, toolscache.ReflectorOptions{
+		Logger: &log, Name: s.name, TypeDescription: s.name,
+	})
 }
 
 // unlessEnding returns the error of opening a watch: io.EOF, which a reflector does not log, if the
@@ -264,8 +248,6 @@ type lists struct{ *toolscache.ListWatch }
 
 // IsWatchListSemanticsUnSupported is called by client-go, see k8s.io/client-go/util/watchlist.
 func (lists) IsWatchListSemanticsUnSupported() bool { return true }
-
-type listReader[P any] func(from io.Reader) (*objectList[P], error)
 
 // store passes the objects of a kind from a reflector to the ledger. It keeps none.
 type store[P any] struct {
