@@ -36,46 +36,27 @@ func (d *decoder) newShadowPod() *shadowPod { return &shadowPod{pod{by: d}} }
 // requests returns the part of a pod's requests that counts. It decodes the fields of the pod that
 // requestsMask kept. The caller must not change the result.
 func (d *decoder) requests(of *corev1.Pod, kept []byte) (capacity.Amounts, error) {
-	if d == nil {
-		all, err := decodeRequests(kept)
-		return all.Bounded(capacity.MaxPodResources, nil), err
+	if d != nil {
+		if known, ok := d.cache.find(kept); ok {
+			return known, nil
+		}
 	}
-	if known, ok := d.cache.find(kept); ok {
-		return known, nil
-	}
-	all, err := decodeRequests(kept)
-	if err != nil {
-		return nil, err
-	}
-	if len(all) > capacity.MaxPodResources {
-		return d.boundedRequests(of, all) // What counts may change with the nodes.
-	}
-	d.cache.remember(kept, all)
-	return all, nil
-}
-
-func decodeRequests(kept []byte) (capacity.Amounts, error) {
 	var full corev1.Pod
 	if err := full.Unmarshal(kept); err != nil {
 		return nil, err
 	}
-	return requestsOf(&full), nil
+	all := requestsOf(&full)
+	if d != nil && len(all) <= capacity.MaxPodResources { // What counts of more may change with the nodes.
+		d.cache.remember(kept, all)
+	}
+	return d.bounded(of, all)
 }
 
-// requestsOf is requests for a pod that was decoded in another way.
-func (d *decoder) requestsOf(full *corev1.Pod) (capacity.Amounts, error) {
-	all := requestsOf(full)
-	switch {
-	case len(all) <= capacity.MaxPodResources:
-		return all, nil
-	case d == nil:
+// bounded returns the part of a pod's requests that counts.
+func (d *decoder) bounded(of *corev1.Pod, all capacity.Amounts) (capacity.Amounts, error) {
+	if d == nil || len(all) <= capacity.MaxPodResources {
 		return all.Bounded(capacity.MaxPodResources, nil), nil
 	}
-	return d.boundedRequests(full, all)
-}
-
-// boundedRequests returns the requests that count of a pod that names too many resources.
-func (d *decoder) boundedRequests(of *corev1.Pod, all capacity.Amounts) (capacity.Amounts, error) {
 	select {
 	case <-d.nodesSeen:
 	default:

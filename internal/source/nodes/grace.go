@@ -104,11 +104,12 @@ func (g *graceful) keep(before, reported *capacity.Node, of lapses, now time.Tim
 	return counts
 }
 
+// earlier returns the earlier one of two times, zero for none.
 func earlier(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return a
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
 	}
-	return b
+	return a
 }
 
 // run ends graces until the context ends.
@@ -139,9 +140,7 @@ func (g *graceful) end(now time.Time) (next time.Time) {
 			changed = g.ledger.SetNode(g.keep(&before, &n.reported, n.lapses, now)) || changed
 			at = g.nodes[name].lapses.next(g.grace)
 		}
-		if !at.IsZero() && (next.IsZero() || at.Before(next)) {
-			next = at
-		}
+		next = earlier(next, at)
 	}
 	if changed {
 		g.changed()

@@ -73,9 +73,7 @@ type lapses map[loss]lapse
 // next is the first time at which one of the lapses changes, zero for never.
 func (all lapses) next(grace time.Duration) (first time.Time) {
 	for _, l := range all {
-		if at := l.next(grace); first.IsZero() || at.Before(first) {
-			first = at
-		}
+		first = earlier(first, l.next(grace))
 	}
 	return first
 }

@@ -1,12 +1,12 @@
 package nodes
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
+	nodeutil "k8s.io/component-helpers/node/util"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -72,26 +72,13 @@ func depthOf(labels map[string]string) int {
 }
 
 func nodeState(n *corev1.Node) capacity.NodeState {
-	switch {
-	case n.Spec.Unschedulable:
+	if n.Spec.Unschedulable {
 		return capacity.Cordoned
-	case nodeReady(n):
+	}
+	if _, c := nodeutil.GetNodeCondition(&n.Status, corev1.NodeReady); c != nil && c.Status == corev1.ConditionTrue {
 		return capacity.Ready
 	}
 	return capacity.NotReady
-}
-
-func nodeReady(n *corev1.Node) bool {
-	c := readyCondition(n)
-	return c != nil && c.Status == corev1.ConditionTrue
-}
-
-func readyCondition(n *corev1.Node) *corev1.NodeCondition {
-	i := slices.IndexFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool { return c.Type == corev1.NodeReady })
-	if i < 0 {
-		return nil
-	}
-	return &n.Status.Conditions[i]
 }
 
 // joining is the time after the creation of a node in which it begins not to be Ready because it never was.
@@ -100,7 +87,7 @@ const joining = 10 * time.Second
 // lastUp returns when a node that is not Ready now was Ready last, zero if it never was, or if that is
 // unknown.
 func lastUp(n *corev1.Node) time.Time {
-	c := readyCondition(n)
+	_, c := nodeutil.GetNodeCondition(&n.Status, corev1.NodeReady)
 	if c == nil || c.LastTransitionTime.Sub(n.CreationTimestamp.Time) < joining {
 		return time.Time{}
 	}

@@ -42,7 +42,7 @@ type pod struct {
 
 func (p *pod) take(full *corev1.Pod) (err error) {
 	if p.place(full); p.counts {
-		p.Requests, err = p.by.requestsOf(full)
+		p.Requests, err = p.by.bounded(full, requestsOf(full))
 	}
 	return err
 }
