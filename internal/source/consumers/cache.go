@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 
@@ -18,9 +19,11 @@ type Cache struct {
 	// byKind has the consumers of each of kinds by object.
 	byKind []*kube.ObjectCache[offer.Consumer]
 
+	// stale is set if an object has changed since merged was set.
+	stale atomic.Bool
+
 	mu     sync.Mutex
 	merged []offer.Consumer
-	stale  bool
 }
 
 // NewCache returns an empty Cache.
@@ -34,23 +37,18 @@ func NewCache() *Cache {
 
 // handlerOf returns the handler that brings the objects of one of kinds to the cache.
 func (c *Cache) handlerOf(kind int, log logr.Logger) handler {
-	return handler{ObjectCache: c.byKind[kind], kind: kinds[kind], cache: c, log: log}
+	return handler{c.byKind[kind], kinds[kind], log}
 }
 
-// note makes List merge again after a change, and returns whether there was one.
-func (c *Cache) note(changed bool) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.stale = c.stale || changed
-	return changed
-}
+// changed makes List merge again after an object has changed.
+func (c *Cache) changed() { c.stale.Store(true) }
 
 // List returns each consumer once, sorted by ID, and the same list while none changes. The caller
 // must not change it.
 func (c *Cache) List() []offer.Consumer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.stale {
+	if !c.stale.Swap(false) {
 		return c.merged
 	}
 	byID := map[string]offer.Consumer{}
@@ -63,18 +61,15 @@ func (c *Cache) List() []offer.Consumer {
 				byID[d.ID] = d
 				continue
 			}
-			labels := maps.Clone(d.Labels)
-			if labels == nil {
-				labels = map[string]string{}
-			}
+			labels := map[string]string{}
+			maps.Copy(labels, d.Labels)
 			maps.Copy(labels, known.Labels)
 			byID[d.ID] = offer.Consumer{ID: d.ID, Labels: labels}
 		}
 	}
-	merged := make([]offer.Consumer, 0, len(byID))
+	c.merged = make([]offer.Consumer, 0, len(byID))
 	for _, id := range slices.Sorted(maps.Keys(byID)) {
-		merged = append(merged, byID[id])
+		c.merged = append(c.merged, byID[id])
 	}
-	c.merged, c.stale = merged, false
-	return merged
+	return c.merged
 }

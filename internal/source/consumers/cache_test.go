@@ -65,11 +65,17 @@ func TestLabelsOfAllObjectsAreMergedAndTheFirstKindWins(t *testing.T) {
 		test.Must(t, unstructured.SetNestedField(u.Object, id, kinds[kind].clusterID...))
 		return u
 	}
+	note := func(changed bool) bool {
+		if changed {
+			c.changed()
+		}
+		return changed
+	}
 	set := func(kind int, name, id string, labels map[string]string) bool {
-		return c.handlerOf(kind, logr.Discard()).Set(object(kind, name, id, labels))
+		return note(c.handlerOf(kind, logr.Discard()).Set(object(kind, name, id, labels)))
 	}
 	remove := func(kind int, name string) bool {
-		return c.handlerOf(kind, logr.Discard()).Remove(object(kind, name, "rome", nil))
+		return note(c.handlerOf(kind, logr.Discard()).Remove(object(kind, name, "rome", nil)))
 	}
 	set(2, "of-rome", "rome", map[string]string{"tier": "bronze", "from": "tenant"})
 	set(0, "b", "rome", map[string]string{"tier": "silver"})
@@ -93,6 +99,7 @@ func TestLabelsOfAllObjectsAreMergedAndTheFirstKindWins(t *testing.T) {
 		t.Error("remove does not report exactly the first removal")
 	}
 	c.handlerOf(1, logr.Discard()).RemoveAll()
+	c.changed()
 	want = []offer.Consumer{{ID: "rome", Labels: map[string]string{"tier": "silver", "from": "tenant"}}}
 	if diff := cmp.Diff(want, c.List()); diff != "" {
 		t.Error(diff)

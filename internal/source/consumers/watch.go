@@ -26,6 +26,10 @@ type Tenants struct {
 // when a consumer has changed. They follow each kind for as long as its CustomResourceDefinition
 // exists.
 func Watches(client dynamic.Interface, consumers *Cache, also Tenants, wake func(), log logr.Logger) kube.CRDInformers {
+	changed := func() {
+		consumers.changed()
+		wake()
+	}
 	var all kube.CRDInformers
 	for i, k := range kinds {
 		handlers, fields := []kube.Handler{consumers.handlerOf(i, log)}, [][]string(nil)
@@ -33,7 +37,7 @@ func Watches(client dynamic.Interface, consumers *Cache, also Tenants, wake func
 			handlers, fields = append(handlers, also), also.Fields
 		}
 		informed := kube.Kind{GroupVersionResource: k.GroupVersionResource, Strip: k.strip(fields...)}
-		all = append(all, kube.NewCRDInformer(client, informed, wake, log, handlers...))
+		all = append(all, kube.NewCRDInformer(client, informed, changed, log, handlers...))
 	}
 	return all
 }
@@ -41,12 +45,11 @@ func Watches(client dynamic.Interface, consumers *Cache, also Tenants, wake func
 // handler brings the objects of one kind to the cache.
 type handler struct {
 	*kube.ObjectCache[offer.Consumer]
-	kind  kind
-	cache *Cache
-	log   logr.Logger
+	kind kind
+	log  logr.Logger
 }
 
-// Set implements kube.Handler.
+// Set implements kube.Handler. An object that describes no consumer is as good as gone.
 func (h handler) Set(u *unstructured.Unstructured) bool {
 	if _, err := h.kind.parse(u); err != nil {
 		if !errors.Is(err, errNoClusterID) {
@@ -55,16 +58,5 @@ func (h handler) Set(u *unstructured.Unstructured) bool {
 		}
 		return h.Remove(u)
 	}
-	return h.cache.note(h.ObjectCache.Set(u))
-}
-
-// Remove implements kube.Handler.
-func (h handler) Remove(u *unstructured.Unstructured) bool {
-	return h.cache.note(h.ObjectCache.Remove(u))
-}
-
-// RemoveAll implements kube.Handler.
-func (h handler) RemoveAll() {
-	h.ObjectCache.RemoveAll()
-	h.cache.note(true)
+	return h.ObjectCache.Set(u)
 }

@@ -6,7 +6,6 @@ import (
 	"sync"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -26,12 +25,17 @@ const requested = liqo.ReplicationLabel + "=true"
 // exists.
 func Watches(client dynamic.Interface, ledger *capacity.Ledger, wake func(), log logr.Logger) kube.CRDInformers {
 	g := newGroups(ledger)
+	changed := func() {
+		if g.update() {
+			wake()
+		}
+	}
 	return kube.CRDInformers{
-		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: liqo.VirtualNodes, Strip: stripVirtualNode}, wake, log,
-			handler{g.nodes, g}),
+		kube.NewCRDInformer(client, kube.Kind{GroupVersionResource: liqo.VirtualNodes, Strip: stripVirtualNode},
+			changed, log, g.nodes),
 		kube.NewCRDInformer(client,
-			kube.Kind{GroupVersionResource: liqo.ResourceSlices, Selector: requested, Strip: stripSlice}, wake, log,
-			handler{g.slices, g}),
+			kube.Kind{GroupVersionResource: liqo.ResourceSlices, Selector: requested, Strip: stripSlice},
+			changed, log, g.slices),
 	}
 }
 
@@ -70,24 +74,4 @@ func (g *groups) update() bool {
 		all = append(all, *group)
 	}
 	return g.ledger.SetGroups(all)
-}
-
-// handler brings the objects of one kind to the groups.
-type handler struct {
-	kube.Handler
-	groups *groups
-}
-
-// Set implements kube.Handler.
-func (h handler) Set(u *unstructured.Unstructured) bool { return h.Handler.Set(u) && h.groups.update() }
-
-// Remove implements kube.Handler.
-func (h handler) Remove(u *unstructured.Unstructured) bool {
-	return h.Handler.Remove(u) && h.groups.update()
-}
-
-// RemoveAll implements kube.Handler.
-func (h handler) RemoveAll() {
-	h.Handler.RemoveAll()
-	h.groups.update()
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/test"
 )
 
@@ -53,29 +54,31 @@ func TestWhichVirtualNodesAreOfOneResourceSlice(t *testing.T) {
 func TestTheLedgerIsToldWhatNodesHaveTogether(t *testing.T) {
 	ledger := capacity.NewLedger()
 	g := newGroups(ledger)
-	nodes, given := handler{g.nodes, g}, handler{g.slices, g}
+	set := func(to kube.Handler, u *unstructured.Unstructured) bool { return to.Set(u) && g.update() }
+	remove := func(from kube.Handler, u *unstructured.Unstructured) bool { return from.Remove(u) && g.update() }
 	want := func(groups ...capacity.NodeGroup) {
 		t.Helper()
 		if diff := cmp.Diff(groups, ledger.Copy().Groups, cmpopts.EquateEmpty()); diff != "" {
 			t.Errorf("groups: %s", diff)
 		}
 	}
-	if !nodes.Set(virtual("a", "n2", "kubeconfig-resourceslice-s")) || !nodes.Set(virtual("a", "n1", "kubeconfig-resourceslice-s")) {
+	if !set(g.nodes, virtual("a", "n2", "kubeconfig-resourceslice-s")) || !set(g.nodes, virtual("a", "n1", "kubeconfig-resourceslice-s")) {
 		t.Error("a new node is no change")
 	}
-	if nodes.Set(virtual("a", "n1", "kubeconfig-resourceslice-s")) {
+	if set(g.nodes, virtual("a", "n1", "kubeconfig-resourceslice-s")) {
 		t.Error("the same node is a change")
 	}
 	want(capacity.NodeGroup{Key: "a/s", Nodes: []string{"n1", "n2"}})
-	given.Set(slice("a", "s", map[string]any{"cpu": "1500m", "memory": "1Ki", "pods": "many"}))
+	set(g.slices, slice("a", "s", map[string]any{"cpu": "1500m", "memory": "1Ki", "pods": "many"}))
 	want(capacity.NodeGroup{Key: "a/s", Nodes: []string{"n1", "n2"}, Given: capacity.Amounts{"cpu": 1500, "memory": 1024, "pods": 0}})
-	if given.Set(slice("a", "of-no-node", map[string]any{"cpu": "1"})) {
+	if set(g.slices, slice("a", "of-no-node", map[string]any{"cpu": "1"})) {
 		t.Error("a ResourceSlice without a node is a change")
 	}
-	given.Remove(slice("a", "s", nil))
-	nodes.Remove(virtual("a", "n2", ""))
+	remove(g.slices, slice("a", "s", nil))
+	remove(g.nodes, virtual("a", "n2", ""))
 	want(capacity.NodeGroup{Key: "a/s", Nodes: []string{"n1"}})
-	nodes.RemoveAll()
+	g.nodes.RemoveAll()
+	g.update()
 	want()
 }
 
@@ -123,7 +126,8 @@ func TestAProviderCannotNameAnotherAsTheGiver(t *testing.T) {
 	test.Must(t, err)
 	ledger := capacity.NewLedger()
 	g := newGroups(ledger)
-	handler{g.nodes, g}.Set(kept.(*unstructured.Unstructured))
+	g.nodes.Set(kept.(*unstructured.Unstructured))
+	g.update()
 	for _, reported := range []capacity.Node{{Name: "n", Virtual: true, Peer: "oslo"}, {Name: "n"}} {
 		ledger.SetNode(reported)
 		if n := ledger.Copy().Nodes[0]; !n.Virtual || n.Peer != "milan" {
