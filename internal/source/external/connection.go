@@ -94,19 +94,16 @@ func dial(m capacity.Monitor) (monitorConnection, error) {
 func (c *grpcConnection) close() { _ = c.conn.Close() }
 
 func (c *grpcConnection) read(ctx context.Context, id string) (capacity.Amounts, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.monitor.Timeout)
-	defer cancel()
-	identity := &wire.ClusterIdentity{ClusterID: id}
 	if c.monitor.Flat {
 		answer := &flat.ResourceList{}
-		if err := c.invoke(ctx, identity, answer); err != nil {
-			return nil, err
+		if err := c.invoke(ctx, readMethod, id, answer); err != nil {
+			return nil, c.problem(err)
 		}
 		return parse(answer.GetResources())
 	}
 	answer := &wire.PoolResourceList{}
-	if err := c.invoke(ctx, identity, answer); err != nil {
-		return nil, err
+	if err := c.invoke(ctx, readMethod, id, answer); err != nil {
+		return nil, c.problem(err)
 	}
 	pool, err := choose(answer.GetResourceLists(), c.monitor.Class)
 	if err != nil {
@@ -117,18 +114,18 @@ func (c *grpcConnection) read(ctx context.Context, id string) (capacity.Amounts,
 
 // remove takes a monitor without the method, and one that does not know the consumer, as told.
 func (c *grpcConnection) remove(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(ctx, c.monitor.Timeout)
-	defer cancel()
-	err := c.conn.Invoke(
-		ctx, removeMethod, &wire.ClusterIdentity{ClusterID: id}, &wire.Empty{}, grpc.MaxCallRecvMsgSize(maxAnswer))
+	err := c.invoke(ctx, removeMethod, id, &wire.Empty{})
 	if code := status.Code(err); code == codes.Unimplemented || code == codes.NotFound {
 		return nil
 	}
 	return c.problem(err)
 }
 
-func (c *grpcConnection) invoke(ctx context.Context, identity *wire.ClusterIdentity, answer any) error {
-	return c.problem(c.conn.Invoke(ctx, readMethod, identity, answer, grpc.MaxCallRecvMsgSize(maxAnswer)))
+// invoke calls a method about a consumer.
+func (c *grpcConnection) invoke(ctx context.Context, method, id string, answer any) error {
+	ctx, cancel := context.WithTimeout(ctx, c.monitor.Timeout)
+	defer cancel()
+	return c.conn.Invoke(ctx, method, &wire.ClusterIdentity{ClusterID: id}, answer, grpc.MaxCallRecvMsgSize(maxAnswer))
 }
 
 // problem describes the error of a call.

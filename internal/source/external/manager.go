@@ -106,18 +106,18 @@ func (m *Manager) Follow(scopes map[capacity.Monitor][]string) {
 		}
 	}
 	for _, monitor := range slices.SortedFunc(maps.Keys(scopes), byText) {
-		s := m.sources[monitor]
-		if s == nil {
+		s, known := m.sources[monitor]
+		if !known {
 			if len(m.sources) == MaxMonitors {
 				continue
 			}
 			s = newSource(monitor, m.dial, m.wake, m.log)
 			m.sources[monitor] = s
-			follow(s, scopes[monitor]) // The first round is about all of them.
-			m.run(s)
-			continue
 		}
 		follow(s, scopes[monitor])
+		if !known { // The first round is about all of them.
+			m.run(s)
+		}
 	}
 	if changed {
 		m.Changed()

@@ -1,6 +1,7 @@
 package external
 
 import (
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -36,65 +37,46 @@ func (m *Manager) Describe(ch chan<- *prometheus.Desc) {
 	}
 }
 
-// figures holds the figures of the sources at one address.
-type figures struct {
-	unavailable         bool
-	oldest              time.Time
-	consumers           int
-	used, refused, lost uint64
-	notified            uint64
-	removed, givenUp    uint64
-}
-
 // Collect implements prometheus.Collector.
 func (m *Manager) Collect(ch chan<- prometheus.Metric) {
 	m.mu.Lock()
-	byAddress := map[string]*figures{}
+	byAddress := map[string][]*source{}
 	for monitor, s := range m.sources {
-		f := byAddress[monitor.Address]
-		if f == nil {
-			f = &figures{}
-			byAddress[monitor.Address] = f
-		}
-		f.add(s)
+		byAddress[monitor.Address] = append(byAddress[monitor.Address], s)
 	}
 	m.mu.Unlock()
-	for address, f := range byAddress {
-		available := 1.0
-		if f.unavailable {
-			available = 0
+	for address, sources := range byAddress {
+		available, consumers, oldest := 1.0, 0, time.Time{}
+		for _, s := range sources {
+			if s.book.answers().Problem != "" {
+				available = 0
+			}
+			if at := s.book.oldest(); !at.IsZero() && (oldest.IsZero() || at.Before(oldest)) {
+				oldest = at
+			}
+			consumers += len(s.book.all()) - 1
 		}
 		gauge := func(desc *prometheus.Desc, v float64) {
 			ch <- prometheus.MustNewConstMetric(desc, prometheus.GaugeValue, v, address)
 		}
-		counter := func(desc *prometheus.Desc, v uint64, labels ...string) {
+		counter := func(desc *prometheus.Desc, of func(*counts) *atomic.Uint64, labels ...string) {
+			sum := uint64(0)
+			for _, s := range sources {
+				sum += of(&s.counts).Load()
+			}
 			values := append([]string{address}, labels...)
-			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(v), values...)
+			ch <- prometheus.MustNewConstMetric(desc, prometheus.CounterValue, float64(sum), values...)
 		}
 		gauge(availableDesc, available)
-		gauge(consumersDesc, float64(f.consumers))
-		if !f.oldest.IsZero() {
-			gauge(ageDesc, time.Since(f.oldest).Seconds())
+		gauge(consumersDesc, float64(consumers))
+		if !oldest.IsZero() {
+			gauge(ageDesc, time.Since(oldest).Seconds())
 		}
-		counter(readsDesc, f.used, "used")
-		counter(readsDesc, f.refused, "refused")
-		counter(readsDesc, f.lost, "lost")
-		counter(notificationsDesc, f.notified)
-		counter(removalsDesc, f.removed, "removed")
-		counter(removalsDesc, f.givenUp, "given_up")
+		counter(readsDesc, func(c *counts) *atomic.Uint64 { return &c.read }, "used")
+		counter(readsDesc, func(c *counts) *atomic.Uint64 { return &c.refused }, "refused")
+		counter(readsDesc, func(c *counts) *atomic.Uint64 { return &c.lost }, "lost")
+		counter(notificationsDesc, func(c *counts) *atomic.Uint64 { return &c.notified })
+		counter(removalsDesc, func(c *counts) *atomic.Uint64 { return &c.removed }, "removed")
+		counter(removalsDesc, func(c *counts) *atomic.Uint64 { return &c.givenUp }, "given_up")
 	}
-}
-
-func (f *figures) add(s *source) {
-	f.unavailable = f.unavailable || s.book.answers().Problem != ""
-	if at := s.book.oldest(); !at.IsZero() && (f.oldest.IsZero() || at.Before(f.oldest)) {
-		f.oldest = at
-	}
-	f.consumers += len(s.book.all()) - 1
-	f.used += s.counts.read.Load()
-	f.refused += s.counts.refused.Load()
-	f.lost += s.counts.lost.Load()
-	f.notified += s.counts.notified.Load()
-	f.removed += s.counts.removed.Load()
-	f.givenUp += s.counts.givenUp.Load()
 }

@@ -15,28 +15,21 @@ type news struct {
 
 	mu   sync.Mutex
 	last time.Time
-	// later wakes after the pause, nil if nothing waits for that.
+	// later wakes once the pause is over, nil if nothing waits for that.
 	later *time.Timer
 	ended bool
 }
 
-// note wakes, now or after the pause.
+// note wakes soon: once the pause is over.
 func (n *news) note() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.later != nil || n.ended {
-		return
+	if n.later == nil && !n.ended {
+		n.later = time.AfterFunc(time.Until(n.last.Add(newsPause)), n.wakeLater)
 	}
-	now := time.Now()
-	if left := n.last.Add(newsPause).Sub(now); left > 0 {
-		n.later = time.AfterFunc(left, n.wakeLate)
-		return
-	}
-	n.last = now
-	n.wake()
 }
 
-func (n *news) wakeLate() {
+func (n *news) wakeLater() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.later, n.last = nil, time.Now()

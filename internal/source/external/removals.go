@@ -105,9 +105,6 @@ func (r removals) expire(now time.Time) {
 	}
 }
 
-// done drops a consumer.
-func (r removals) done(at endpoint, id string) { delete(r[at], id) }
-
 // failed schedules a retry of a call. It reports whether it gave up instead, after maxTries.
 func (r removals) failed(at endpoint, id string, now time.Time) (givenUp bool) {
 	one, is := r[at][id]

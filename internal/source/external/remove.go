@@ -95,7 +95,7 @@ func (m *Manager) Asked() map[string][]string {
 
 // remove reports the departed consumers to monitors, until the context ends.
 func (m *Manager) remove(ctx context.Context) {
-	for sleep(ctx, min(removeTick, m.removeAfter)) {
+	for sleep(ctx, min(removeTick, m.removeAfter), nil) {
 		var calls sync.WaitGroup
 		for s, ids := range m.dueRemovals() {
 			calls.Go(func() { m.removeFrom(ctx, s, ids) })
@@ -172,7 +172,7 @@ func (m *Manager) removed(s *source, id string, err error) (givenUp bool) {
 	at := endpointOf(s.monitor)
 	defer m.Changed()
 	if err == nil {
-		m.removals.done(at, id)
+		delete(m.removals[at], id)
 		s.counts.removed.Add(1)
 		s.log.V(1).Info("An external source was told that a consumer is gone", "consumer", id)
 		return false

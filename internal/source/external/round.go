@@ -1,11 +1,14 @@
 package external
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 )
 
 // maxProbe bounds how long the monitor may take to prove that it is silent about one consumer only.
@@ -19,64 +22,40 @@ type round struct {
 	conn   monitorConnection
 	// heard counts the responses, of whatever content.
 	heard atomic.Int64
-	// cancel ends what is being read.
-	cancel context.CancelFunc
 
 	mu sync.Mutex
-	// left are the consumers to read, refused those whose answers cannot be used, lost is the error that
-	// has ended the round.
-	left    []string
+	// refused are the consumers whose answers cannot be used.
 	refused []string
-	lost    error
 }
 
 // read reads about the consumers, a few at a time. It returns an error if the monitor is lost.
 func (r *round) read(ctx context.Context, ids []string) error {
-	ctx, r.cancel = context.WithCancel(ctx)
-	defer r.cancel()
-	r.left = ids
-	var readers sync.WaitGroup
-	for range min(maxReads, len(ids)) {
-		readers.Go(func() {
-			for id, ok := r.next(); ok; id, ok = r.next() {
-				r.one(ctx, id)
-			}
-		})
+	readers, reading := errgroup.WithContext(ctx)
+	readers.SetLimit(maxReads)
+	for _, id := range ids {
+		readers.Go(func() error { return r.one(reading, id) })
 	}
-	readers.Wait()
-	if r.lost != nil {
-		return r.lost
-	}
-	return ctx.Err()
+	return cmp.Or(readers.Wait(), ctx.Err())
 }
 
-// next takes a consumer to read. There is none any more once the monitor is lost.
-func (r *round) next() (id string, ok bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lost != nil || len(r.left) == 0 {
-		return "", false
+// one reads about one consumer, unless the context has ended. It returns an error if the monitor is lost.
+func (r *round) one(ctx context.Context, id string) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
-	id, r.left = r.left[0], r.left[1:]
-	return id, true
-}
-
-// one reads about one consumer.
-func (r *round) one(ctx context.Context, id string) {
 	began, before := time.Now(), r.heard.Load()
 	r.book.asking(id)
 	amounts, err := r.conn.read(ctx, id)
 	if ctx.Err() != nil {
-		return
+		return ctx.Err()
 	}
-	var gone lost
+	gone, isLost := errors.AsType[lost](err)
 	switch {
-	case !errors.As(err, &gone):
+	case !isLost:
 		r.heard.Add(1)
 	case !gone.silent || r.heard.Load() == before && !r.responds(ctx, id):
 		gone.began = began
-		r.lose(gone)
-		return
+		return gone
 	}
 	changed := false
 	if err == nil {
@@ -94,6 +73,7 @@ func (r *round) one(ctx context.Context, id string) {
 	if changed {
 		r.news.note()
 	}
+	return nil
 }
 
 // responds asks the monitor about another consumer than the one that it is silent about.
@@ -113,13 +93,4 @@ func (r *round) responds(ctx context.Context, silent string) bool {
 	}
 	r.heard.Add(1)
 	return true
-}
-
-func (r *round) lose(err error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.lost == nil {
-		r.lost = err
-		r.cancel()
-	}
 }

@@ -3,6 +3,7 @@ package external
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -102,17 +103,10 @@ func (s *source) take() []string {
 	due, all := s.due, s.dueAll
 	s.due, s.dueAll = map[string]struct{}{}, false
 	s.mu.Unlock()
-	ids := s.book.all()
-	if all {
-		return ids
-	}
-	var some []string
-	for _, id := range ids {
-		if _, is := due[id]; is {
-			some = append(some, id)
-		}
-	}
-	return some
+	return slices.DeleteFunc(s.book.all(), func(id string) bool {
+		_, is := due[id]
+		return !is && !all
+	})
 }
 
 // run reads the monitor until the context ends. Each connection that fails is followed by another one,
@@ -141,7 +135,7 @@ func (s *source) run(ctx context.Context) {
 		}
 		s.logAvailability()
 		settle()
-		if !sleep(ctx, retry) {
+		if !sleep(ctx, retry, nil) {
 			return
 		}
 		retry = min(2*retry, lastRetry)
@@ -181,30 +175,17 @@ func (s *source) session(ctx context.Context, settle func()) (answered bool, err
 		answered = answered || r.heard.Load() > 0
 		settle()
 		s.logAvailability()
-		if !sleep(ctx, min(max(pause, time.Since(began)), maxPause)) {
+		if !sleep(ctx, min(max(pause, time.Since(began)), maxPause), nil) {
 			return answered, ctx.Err()
 		}
 		until := full.Add(refresh)
 		if at := refused.at; !at.IsZero() && at.Before(until) {
 			until = at
 		}
-		if err := s.await(ctx, until); err != nil {
-			return answered, err
+		if !sleep(ctx, time.Until(until), s.kick) {
+			return answered, ctx.Err()
 		}
 	}
-}
-
-// await waits until something is due: by notification, or because a time has come.
-func (s *source) await(ctx context.Context, until time.Time) error {
-	timer := time.NewTimer(time.Until(until))
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-s.kick:
-	case <-timer.C:
-	}
-	return nil
 }
 
 // listen takes notifications until the context ends, and subscribes again when a stream ends. It never
@@ -218,7 +199,7 @@ func (s *source) listen(ctx context.Context, conn monitorConnection) {
 			if taken++; taken < maxNotified {
 				return
 			}
-			sleep(ctx, notifiedWindow-time.Since(window))
+			sleep(ctx, notifiedWindow-time.Since(window), nil)
 			window, taken = time.Now(), 0
 		})
 		if ctx.Err() != nil {
@@ -229,7 +210,7 @@ func (s *source) listen(ctx context.Context, conn monitorConnection) {
 		}
 		s.log.V(1).Info("An external source has ended its notifications; subscribing again",
 			"error", err.Error(), "pause", retry)
-		if !sleep(ctx, retry) {
+		if !sleep(ctx, retry, nil) {
 			return
 		}
 		retry = min(2*retry, lastRetry)
@@ -261,14 +242,15 @@ func (s *source) logAvailability() {
 	}
 }
 
-// sleep waits, and reports false if the context has ended.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits, at most until it receives from wake, and reports false if the context has ended.
+func sleep(ctx context.Context, d time.Duration, wake <-chan struct{}) bool {
 	timer := time.NewTimer(max(0, d))
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
 		return false
+	case <-wake:
 	case <-timer.C:
-		return true
 	}
+	return true
 }

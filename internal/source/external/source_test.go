@@ -114,7 +114,7 @@ func always(a capacity.Amounts) func(context.Context, string) (capacity.Amounts,
 
 // silent answers nothing until the timeout.
 func silent(ctx context.Context, _ string) (capacity.Amounts, error) {
-	if sleep(ctx, timeout) {
+	if sleep(ctx, timeout, nil) {
 		return nil, lost{error: errors.New("no answer within 5s"), silent: true}
 	}
 	return nil, lost{error: ctx.Err()}
