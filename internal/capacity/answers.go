@@ -66,11 +66,9 @@ func (a *Answers) For(id string) (Answered, bool) {
 
 // Names returns the resources, sorted, of all answers.
 func (a *Answers) Names() []string {
-	names := map[string]struct{}{}
-	for i := range a.Distinct {
-		for name := range a.Distinct[i].Amounts {
-			names[name] = struct{}{}
-		}
+	all := Amounts{}
+	for _, d := range a.Distinct {
+		maps.Copy(all, d.Amounts)
 	}
-	return slices.Sorted(maps.Keys(names))
+	return slices.Sorted(maps.Keys(all))
 }

@@ -17,15 +17,11 @@ const (
 // Changes lists what differs between two lists of amounts, such as "cpu 8 -> 4", by name. A resource
 // that one list does not name is 0 in it.
 func Changes(before, after Amounts) string {
-	names := map[string]struct{}{}
-	for name := range before {
-		names[name] = struct{}{}
-	}
-	for name := range after {
-		names[name] = struct{}{}
-	}
+	all := Amounts{}
+	maps.Copy(all, before)
+	maps.Copy(all, after)
 	var changes []string
-	for _, name := range slices.Sorted(maps.Keys(names)) {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
 		if before[name] == after[name] {
 			continue
 		}

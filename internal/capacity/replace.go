@@ -7,17 +7,7 @@ import "iter"
 func (l *Ledger) ReplaceNodes(nodes iter.Seq[Node]) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := map[string]struct{}{}
-	for n := range nodes {
-		kept[n.Name] = struct{}{}
-		changed = l.setNode(n) || changed
-	}
-	for name := range l.nodes {
-		if _, keep := kept[name]; !keep {
-			changed = l.deleteNode(name) || changed
-		}
-	}
-	return changed
+	return replace(l.nodes, nodes, func(n Node) string { return n.Name }, l.setNode, l.deleteNode)
 }
 
 // ReplacePods sets the complete list of pods that are not finished, as SetPod and
@@ -25,18 +15,10 @@ func (l *Ledger) ReplaceNodes(nodes iter.Seq[Node]) (changed bool) {
 func (l *Ledger) ReplacePods(pods iter.Seq[Pod]) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := make(map[string]struct{}, len(l.pods))
-	for p := range pods {
-		kept[p.Key] = struct{}{}
-		changed = l.setPod(p) || changed
-	}
-	for key := range l.pods {
-		_, keep := kept[key]
-		if _, announced := l.announced[key]; !keep && !announced {
-			changed = l.deletePod(key) || changed
-		}
-	}
-	return changed
+	return replace(l.pods, pods, podKey, l.setPod, func(key string) bool {
+		_, announced := l.announced[key]
+		return !announced && l.deletePod(key)
+	})
 }
 
 // ReplaceAnnounced sets the complete list of announced pods, as SetAnnounced and DeleteAnnounced would for
@@ -44,14 +26,23 @@ func (l *Ledger) ReplacePods(pods iter.Seq[Pod]) (changed bool) {
 func (l *Ledger) ReplaceAnnounced(pods iter.Seq[Pod]) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	kept := make(map[string]struct{}, len(l.announced))
-	for p := range pods {
-		kept[p.Key] = struct{}{}
-		changed = l.setAnnounced(p) || changed
+	return replace(l.announced, pods, podKey, l.setAnnounced, l.deleteAnnounced)
+}
+
+func podKey(p Pod) string { return p.Key }
+
+// replace sets each of the objects, deletes what else is known, and reports whether the account changed.
+func replace[T, K any](
+	known map[string]K, objects iter.Seq[T], key func(T) string, set func(T) bool, deleteKey func(string) bool,
+) (changed bool) {
+	kept := make(map[string]struct{}, len(known))
+	for o := range objects {
+		kept[key(o)] = struct{}{}
+		changed = set(o) || changed
 	}
-	for key := range l.announced {
-		if _, keep := kept[key]; !keep {
-			changed = l.deleteAnnounced(key) || changed
+	for k := range known {
+		if _, keep := kept[k]; !keep {
+			changed = deleteKey(k) || changed
 		}
 	}
 	return changed
