@@ -31,16 +31,9 @@ var programs = []string{"kube-apiserver", "etcd", "kubectl"}
 // downloads or builds them, which can take minutes. progress receives what is being done, and why a
 // faster source was not used.
 func Assets(ctx context.Context, progress io.Writer) (string, error) {
-	f := finder{
-		getenv:   os.Getenv,
-		cacheDir: os.UserCacheDir,
-		sources: []source{
-			{name: "the prebuilt archive through setup-envtest", fetch: download},
-			{name: "a build from Go modules", fetch: build},
-		},
-		progress: &reporter{w: progress},
-	}
-	return f.find(ctx)
+	return newFinder(progress,
+		source{name: "the prebuilt archive through setup-envtest", fetch: download},
+		source{name: "a build from Go modules", fetch: build}).find(ctx)
 }
 
 // A source puts the programs into dir, which exists and is empty.
@@ -55,6 +48,10 @@ type finder struct {
 	cacheDir func() (string, error)
 	sources  []source
 	progress *reporter
+}
+
+func newFinder(progress io.Writer, sources ...source) finder {
+	return finder{getenv: os.Getenv, cacheDir: os.UserCacheDir, sources: sources, progress: &reporter{w: progress}}
 }
 
 func (f finder) find(ctx context.Context) (string, error) {

@@ -58,7 +58,7 @@ func (c cache) check() (string, error) {
 func (c cache) install(source string, fetch func(dir string) error) (err error) {
 	staging, err := os.MkdirTemp(c.root, ".staging-")
 	if err != nil {
-		return c.advise(err)
+		return advise(err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(staging)) }()
 	if err := os.Chmod(staging, 0o755); err != nil {
@@ -80,7 +80,7 @@ func (c cache) install(source string, fetch func(dir string) error) (err error) 
 	}
 	// An existing directory is incomplete: otherwise install is not called.
 	if err := os.RemoveAll(c.dir); err != nil {
-		return c.advise(err)
+		return advise(err)
 	}
 	return os.Rename(staging, c.dir)
 }
@@ -89,11 +89,11 @@ func (c cache) install(source string, fetch func(dir string) error) (err error) 
 // dies, so a lock is never stale. The locked file stays.
 func (c cache) lock(ctx context.Context, progress *reporter) (unlock func(), err error) {
 	if err := os.MkdirAll(c.root, 0o755); err != nil {
-		return nil, c.advise(err)
+		return nil, advise(err)
 	}
 	file, err := os.OpenFile(filepath.Join(c.root, ".lock"), os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
-		return nil, c.advise(err)
+		return nil, advise(err)
 	}
 	stop := progress.every("waiting for another process that is filling the cache")
 	defer stop()
@@ -102,7 +102,7 @@ func (c cache) lock(ctx context.Context, progress *reporter) (unlock func(), err
 	for {
 		locked, err := tryLock(file)
 		if err != nil {
-			return nil, errors.Join(c.advise(fmt.Errorf("lock %s: %w", file.Name(), err)), file.Close())
+			return nil, errors.Join(advise(fmt.Errorf("lock %s: %w", file.Name(), err)), file.Close())
 		}
 		if locked {
 			c.sweep()
@@ -127,6 +127,7 @@ func (c cache) sweep() {
 	}
 }
 
-func (c cache) advise(err error) error {
+// advise says what to do about an error of writing to the cache.
+func advise(err error) error {
 	return fmt.Errorf("cannot write to the cache: set %s to a directory you can write to: %w", cacheEnv, err)
 }

@@ -29,10 +29,6 @@ const reachTimeout = 10 * time.Second
 // download fetches the archive that the envtest project publishes. It uses the project's own
 // program, which checks the archive's hash.
 func download(ctx context.Context, dir string, progress *reporter) error {
-	root, err := process.Checkout()
-	if err != nil {
-		return err
-	}
 	// The program takes half a minute to build, which a machine without Internet should not wait for.
 	if err := reach(ctx, envtest.DefaultBinaryAssetsIndexURL); err != nil {
 		return err
@@ -44,8 +40,9 @@ func download(ctx context.Context, dir string, progress *reporter) error {
 	defer removeTree(work)
 
 	tool := filepath.Join(work, "setup-envtest")
-	if _, err := run(ctx, progress, "building setup-envtest", goBuild(ctx,
-		filepath.Join(root, "hack", "tools"), tool, "sigs.k8s.io/controller-runtime/tools/setup-envtest")); err != nil {
+	err = goBuild(ctx, progress, "building setup-envtest", "hack/tools", tool,
+		"sigs.k8s.io/controller-runtime/tools/setup-envtest")
+	if err != nil {
 		return err
 	}
 
@@ -84,22 +81,19 @@ func reach(ctx context.Context, url string) error {
 	return errors.Join(err, response.Body.Close())
 }
 
-// build compiles the programs from the module in the directory kubernetes. Go's build cache lets an
-// interrupted build continue.
+// kubernetesModule is the module that requires the programs of Kubernetes.
+const kubernetesModule = "hack/controlplane/kubernetes"
+
+// build compiles the programs from kubernetesModule. Go's build cache lets an interrupted build continue.
 func build(ctx context.Context, dir string, progress *reporter) error {
-	root, err := process.Checkout()
+	err := goBuild(ctx, progress, "building etcd (30 s on two cores, the first time)", kubernetesModule,
+		filepath.Join(dir, "etcd"), "-ldflags=-s -w", "go.etcd.io/etcd/server/v3")
 	if err != nil {
 		return err
 	}
-	module := filepath.Join(root, "hack", "controlplane", "kubernetes")
-	etcd := goBuild(ctx, module, filepath.Join(dir, "etcd"), "-ldflags=-s -w", "go.etcd.io/etcd/server/v3")
-	if _, err := run(ctx, progress, "building etcd (30 s on two cores, the first time)", etcd); err != nil {
-		return err
-	}
-	kubernetes := goBuild(ctx, module, dir+string(filepath.Separator), kubernetesFlags(KubernetesVersion),
+	return goBuild(ctx, progress, "building kube-apiserver and kubectl (5 min on two cores, the first time)",
+		kubernetesModule, dir+string(filepath.Separator), kubernetesFlags(KubernetesVersion),
 		"k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl")
-	_, err = run(ctx, progress, "building kube-apiserver and kubectl (5 min on two cores, the first time)", kubernetes)
-	return err
 }
 
 // kubernetesFlags returns the linker flags that set the version of a program of Kubernetes. An
@@ -114,14 +108,24 @@ func kubernetesFlags(release string) string {
 	return strings.Join(flags, " ")
 }
 
-// goBuild returns the command go build in a module, for this machine.
-func goBuild(ctx context.Context, module, output string, args ...string) *exec.Cmd {
-	args = append([]string{"build", "-mod=readonly", "-o", output}, args...)
-	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir = module
-	cmd.Env = append(os.Environ(), "PWD="+module, "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH,
+// goBuild runs go build in a module, a directory of the repository, for this machine.
+func goBuild(ctx context.Context, progress *reporter, doing, module, output string, args ...string) error {
+	dir, err := inCheckout(module)
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", append([]string{"build", "-mod=readonly", "-o", output}, args...)...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "PWD="+dir, "GOWORK=off", "GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH,
 		"CGO_ENABLED=0")
-	return cmd
+	_, err = run(ctx, progress, doing, cmd)
+	return err
+}
+
+// inCheckout returns the path of a directory of the repository.
+func inCheckout(dir string) (string, error) {
+	root, err := process.Checkout()
+	return filepath.Join(root, filepath.FromSlash(dir)), err
 }
 
 // run runs cmd and returns its output. An error contains the last lines of stderr.

@@ -15,10 +15,9 @@ var kwokStages = []string{
 	"pod/fast/pod-ready.yaml", "pod/fast/pod-complete.yaml", "pod/fast/pod-delete.yaml",
 }
 
-// writeKwokConfig writes kwok.yaml, the configuration of kwok, into dir. kubernetes is the directory of
-// the module that builds it.
-func writeKwokConfig(ctx context.Context, kubernetes, dir string) error {
-	source, err := moduleDir(ctx, kubernetes, "sigs.k8s.io/kwok")
+// writeKwokConfig writes kwok.yaml, the configuration of kwok, into dir.
+func writeKwokConfig(ctx context.Context, dir string) error {
+	source, err := moduleDir(ctx, kubernetesModule, "sigs.k8s.io/kwok")
 	if err != nil {
 		return err
 	}

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"proffer.dev/proffer/test/process"
 )
 
 // LiqoVersion must match the go.mod file of test/slices; a test compares them.
@@ -19,16 +17,30 @@ const LiqoVersion = "1.2.0"
 // them, which takes minutes the first time; later only changes are built.
 func Liqo(ctx context.Context, progress io.Writer) (string, error) {
 	name := fmt.Sprintf("liqo-%s-kubernetes-%s", LiqoVersion, KubernetesVersion)
-	return keepBuilt(ctx, progress, name,
-		func(c cache, progress *reporter) error { return buildLiqo(ctx, c.dir, progress) })
+	return keepBuilt(ctx, progress, name, func(dir string, progress *reporter) error {
+		output := dir + string(filepath.Separator)
+		err := goBuild(ctx, progress, "building Liqo (6 min on two cores, the first time)", "test/slices", output,
+			"-ldflags=-s -w", "tool")
+		if err != nil {
+			return err
+		}
+		err = goBuild(ctx, progress,
+			"building Kubernetes's controllers and scheduler, and KWOK (2 min on two cores, the first time)",
+			kubernetesModule, output, kubernetesFlags(KubernetesVersion), "k8s.io/kubernetes/cmd/kube-controller-manager",
+			"k8s.io/kubernetes/cmd/kube-scheduler", "sigs.k8s.io/kwok/cmd/kwok")
+		if err != nil {
+			return err
+		}
+		return writeKwokConfig(ctx, dir)
+	})
 }
 
 // keepBuilt calls build for the directory of that name in the cache, for this machine, and returns
 // the directory. No other process builds there meanwhile.
 func keepBuilt(
-	ctx context.Context, progress io.Writer, name string, build func(cache, *reporter) error,
+	ctx context.Context, progress io.Writer, name string, build func(dir string, progress *reporter) error,
 ) (string, error) {
-	f := finder{getenv: os.Getenv, cacheDir: os.UserCacheDir, progress: &reporter{w: progress}}
+	f := newFinder(progress)
 	c, err := f.cacheOf(name)
 	if err != nil {
 		return "", err
@@ -39,29 +51,7 @@ func keepBuilt(
 	}
 	defer unlock()
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
-		return "", c.advise(err)
+		return "", advise(err)
 	}
-	return c.dir, build(c, f.progress)
-}
-
-func buildLiqo(ctx context.Context, dir string, progress *reporter) error {
-	checkout, err := process.Checkout()
-	if err != nil {
-		return err
-	}
-	output := dir + string(filepath.Separator)
-	liqo := goBuild(ctx, filepath.Join(checkout, "test", "slices"), output, "-ldflags=-s -w", "tool")
-	if _, err := run(ctx, progress, "building Liqo (6 min on two cores, the first time)", liqo); err != nil {
-		return err
-	}
-	module := filepath.Join(checkout, "hack", "controlplane", "kubernetes")
-	kubernetes := goBuild(ctx, module, output, kubernetesFlags(KubernetesVersion),
-		"k8s.io/kubernetes/cmd/kube-controller-manager", "k8s.io/kubernetes/cmd/kube-scheduler",
-		"sigs.k8s.io/kwok/cmd/kwok")
-	if _, err := run(ctx, progress,
-		"building Kubernetes's controllers and scheduler, and KWOK (2 min on two cores, the first time)",
-		kubernetes); err != nil {
-		return err
-	}
-	return writeKwokConfig(ctx, module, dir)
+	return c.dir, build(c.dir, f.progress)
 }

@@ -11,17 +11,12 @@ import (
 	"testing"
 
 	"proffer.dev/proffer/test"
-	"proffer.dev/proffer/test/process"
 )
 
 // LiqoFiles returns the directory in Liqo's module with its chart and CRDs. It downloads the module
 // if the module cache lacks it: no program of this module imports all of Liqo.
 func LiqoFiles(ctx context.Context) (string, error) {
-	root, err := process.Checkout()
-	if err != nil {
-		return "", err
-	}
-	dir, err := moduleDir(ctx, root, "github.com/liqotech/liqo")
+	dir, err := moduleDir(ctx, ".", "github.com/liqotech/liqo")
 	return filepath.Join(dir, "deployments", "liqo"), err
 }
 
@@ -43,8 +38,13 @@ func LiqoCRD(t testing.TB, name string) string {
 	return LiqoFile(t, "charts", "liqo-crds", "crds", name)
 }
 
-// moduleDir returns the directory of a module that the one in root requires, and downloads it if needed.
-func moduleDir(ctx context.Context, root, module string) (string, error) {
+// moduleDir returns the directory of a module that one in a directory of the repository requires, and downloads
+// it if needed.
+func moduleDir(ctx context.Context, requiredIn, module string) (string, error) {
+	root, err := inCheckout(requiredIn)
+	if err != nil {
+		return "", err
+	}
 	// go list reports nothing of a module that is not downloaded.
 	out, err := exec.CommandContext(ctx, "go", "mod", "download", "-C", root, "-json", module).Output()
 	var got struct{ Dir, Error string }

@@ -6,8 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-
-	"proffer.dev/proffer/test/process"
 )
 
 // OldKubernetesVersion is the oldest version that Proffer installs on. It must match the go.mod
@@ -21,31 +19,23 @@ func Old(ctx context.Context, progress io.Writer) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return keepBuilt(ctx, progress, "old-kubernetes-"+OldKubernetesVersion, func(c cache, progress *reporter) error {
-		return buildOld(ctx, c, assets, progress)
+	return keepBuilt(ctx, progress, "old-kubernetes-"+OldKubernetesVersion, func(dir string, progress *reporter) error {
+		err := goBuild(ctx, progress,
+			"building kube-apiserver "+OldKubernetesVersion+" (4 min on two cores, the first time)",
+			"hack/controlplane/kubernetes-old", filepath.Join(dir, "kube-apiserver"),
+			kubernetesFlags(OldKubernetesVersion), "k8s.io/kubernetes/cmd/kube-apiserver")
+		if err != nil {
+			return err
+		}
+		for _, name := range []string{"etcd", "kubectl"} {
+			link := filepath.Join(dir, name)
+			if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
+				return advise(err)
+			}
+			if err := os.Symlink(filepath.Join(assets, name), link); err != nil {
+				return advise(err)
+			}
+		}
+		return nil
 	})
-}
-
-func buildOld(ctx context.Context, c cache, assets string, progress *reporter) error {
-	checkout, err := process.Checkout()
-	if err != nil {
-		return err
-	}
-	module := filepath.Join(checkout, "hack", "controlplane", "kubernetes-old")
-	server := goBuild(ctx, module, filepath.Join(c.dir, "kube-apiserver"), kubernetesFlags(OldKubernetesVersion),
-		"k8s.io/kubernetes/cmd/kube-apiserver")
-	if _, err := run(ctx, progress,
-		"building kube-apiserver "+OldKubernetesVersion+" (4 min on two cores, the first time)", server); err != nil {
-		return err
-	}
-	for _, name := range []string{"etcd", "kubectl"} {
-		link := filepath.Join(c.dir, name)
-		if err := os.Remove(link); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return c.advise(err)
-		}
-		if err := os.Symlink(filepath.Join(assets, name), link); err != nil {
-			return c.advise(err)
-		}
-	}
-	return nil
 }

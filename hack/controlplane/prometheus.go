@@ -4,8 +4,6 @@ import (
 	"context"
 	"io"
 	"path/filepath"
-
-	"proffer.dev/proffer/test/process"
 )
 
 // PrometheusVersion must match the go.mod file of test/monitoring; a test compares them. Version
@@ -16,14 +14,8 @@ const PrometheusVersion = "0.316.0"
 // takes minutes the first time, without the web pages and without service discovery except by files
 // and HTTP.
 func Prometheus(ctx context.Context, progress io.Writer) (string, error) {
-	return keepBuilt(ctx, progress, "prometheus-"+PrometheusVersion, func(c cache, progress *reporter) error {
-		checkout, err := process.Checkout()
-		if err != nil {
-			return err
-		}
-		tools := goBuild(ctx, filepath.Join(checkout, "test", "monitoring"), c.dir+string(filepath.Separator),
-			"-tags=remove_all_sd", "-ldflags=-s -w", "tool")
-		_, err = run(ctx, progress, "building Prometheus (3 min on two cores, the first time)", tools)
-		return err
+	return keepBuilt(ctx, progress, "prometheus-"+PrometheusVersion, func(dir string, progress *reporter) error {
+		return goBuild(ctx, progress, "building Prometheus (3 min on two cores, the first time)", "test/monitoring",
+			dir+string(filepath.Separator), "-tags=remove_all_sd", "-ldflags=-s -w", "tool")
 	})
 }
