@@ -84,15 +84,14 @@ func (c *Copy) Len() int { return len(c.pods) }
 
 // Pods yields the pods, in any order.
 func (c *Copy) Pods(yield func(Pod) bool) {
-	for i := range c.pods {
-		if !yield(c.pod(i)) {
+	for _, p := range c.pods {
+		if !yield(c.named(p)) {
 			return
 		}
 	}
 }
 
-func (c *Copy) pod(i int) Pod {
-	p := &c.pods[i]
+func (c *Copy) named(p copiedPod) Pod {
 	requests := make(Amounts, len(p.requests))
 	for _, r := range p.requests {
 		if name := c.names[r.number]; name != Pods {
@@ -104,18 +103,13 @@ func (c *Copy) pod(i int) Pod {
 
 // FirstPods returns the first pods, by node and key, and whether there are more.
 func (c *Copy) FirstPods(most int) (first []Pod, more bool) {
-	order := make([]int, len(c.pods))
-	for i := range order {
-		order[i] = i
-	}
-	slices.SortFunc(order, func(i, j int) int {
-		a, b := &c.pods[i], &c.pods[j]
+	sorted := slices.SortedFunc(slices.Values(c.pods), func(a, b copiedPod) int {
 		return cmp.Or(strings.Compare(a.node, b.node), strings.Compare(a.key, b.key))
 	})
-	for _, i := range order[:min(len(order), most)] {
-		first = append(first, c.pod(i))
+	for _, p := range sorted[:min(len(sorted), most)] {
+		first = append(first, c.named(p))
 	}
-	return first, len(order) > most
+	return first, len(sorted) > most
 }
 
 // Ledger returns a new ledger with the same content.

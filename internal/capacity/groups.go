@@ -2,7 +2,7 @@ package capacity
 
 import (
 	"cmp"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 )
@@ -23,12 +23,6 @@ type NodeGroup struct {
 	Given Amounts
 }
 
-// Equal reports whether two groups are the same.
-func (g *NodeGroup) Equal(o *NodeGroup) bool {
-	return g.Key == o.Key && g.Peer == o.Peer && slices.Equal(g.Nodes, o.Nodes) &&
-		maps.Equal(g.Given, o.Given) && (g.Given == nil) == (o.Given == nil)
-}
-
 // SetGroups sets the complete list of groups, and reports whether the account changed. The ledger
 // keeps the amounts: the caller must not change them afterwards. Only virtual nodes are grouped.
 func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
@@ -38,7 +32,7 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 	for i := range groups {
 		groups[i].Nodes = slices.Compact(slices.Sorted(slices.Values(groups[i].Nodes)))
 	}
-	if slices.EqualFunc(groups, l.groups, func(a, b NodeGroup) bool { return a.Equal(&b) }) {
+	if reflect.DeepEqual(groups, l.groups) {
 		return false
 	}
 	before := l.groups

@@ -1,6 +1,10 @@
 package capacity
 
-import "slices"
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
 
 // Largest returns, for each selection, what is free on one of its nodes: on the one with the most free
 // cpu, of several the one with the most free memory, then the first by name. Free is what is
@@ -22,7 +26,7 @@ func (l *Ledger) Largest(selections []Selection) []Amounts {
 			if room == nil {
 				room = l.roomOn(a)
 			}
-			if best[i] == nil || room.exceeds(best[i]) {
+			if best[i] == nil || compareRooms(room, best[i]) < 0 {
 				best[i] = room
 			}
 		}
@@ -30,7 +34,7 @@ func (l *Ledger) Largest(selections []Selection) []Amounts {
 	out := make([]Amounts, len(selections))
 	for i, room := range best {
 		if room != nil {
-			out[i] = room.amounts(l)
+			out[i] = l.named(room.free)
 		}
 	}
 	return out
@@ -54,14 +58,9 @@ func (l *Ledger) Rooms(s Selection, most int) (first []Room, nodes int) {
 			rooms = append(rooms, l.roomOn(a))
 		}
 	}
-	slices.SortFunc(rooms, func(a, b *nodeRoom) int {
-		if a.exceeds(b) {
-			return -1
-		}
-		return 1 // No two nodes have the same name.
-	})
+	slices.SortFunc(rooms, compareRooms)
 	for _, room := range rooms[:min(len(rooms), most)] {
-		first = append(first, Room{room.of.name, room.allocatable(l), room.amounts(l)})
+		first = append(first, Room{room.of.name, l.named(room.of.allocatable), l.named(room.free)})
 	}
 	return first, len(rooms)
 }
@@ -69,7 +68,7 @@ func (l *Ledger) Rooms(s Selection, most int) (first []Room, nodes int) {
 // nodeRoom holds the free amounts of one node, in the order of its allocatable amounts.
 type nodeRoom struct {
 	of          *nodeAccount
-	free        []int64
+	free        []numberedAmount
 	cpu, memory int64
 }
 
@@ -80,42 +79,30 @@ func (l *Ledger) roomOn(a *nodeAccount) *nodeRoom {
 			requested[i].add(totalOf(r.amount))
 		}
 	}
-	room := &nodeRoom{of: a, free: make([]int64, len(a.allocatable))}
+	room := &nodeRoom{of: a}
 	for i, listed := range a.allocatable {
-		room.free[i] = max(0, listed.amount-requested[i].amount())
+		free := max(0, listed.amount-requested[i].amount())
+		room.free = append(room.free, numberedAmount{listed.number, free})
 		switch l.names.infos[listed.number].name {
 		case CPU:
-			room.cpu = room.free[i]
+			room.cpu = free
 		case Memory:
-			room.memory = room.free[i]
+			room.memory = free
 		}
 	}
 	return room
 }
 
-func (r *nodeRoom) exceeds(o *nodeRoom) bool {
-	switch {
-	case r.cpu != o.cpu:
-		return r.cpu > o.cpu
-	case r.memory != o.memory:
-		return r.memory > o.memory
-	}
-	return r.of.name < o.of.name
+// compareRooms is less than 0 if a comes before b in the order of Largest.
+func compareRooms(a, b *nodeRoom) int {
+	return cmp.Or(cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.memory, a.memory), strings.Compare(a.of.name, b.of.name))
 }
 
-func (r *nodeRoom) amounts(l *Ledger) Amounts {
-	return l.named(r.of.allocatable, func(i int) int64 { return r.free[i] })
-}
-
-func (r *nodeRoom) allocatable(l *Ledger) Amounts {
-	return l.named(r.of.allocatable, func(i int) int64 { return r.of.allocatable[i].amount })
-}
-
-// named returns the amount of each resource of a list by its name.
-func (l *Ledger) named(list []numberedAmount, amountOf func(i int) int64) Amounts {
+// named returns the amounts of a list by name.
+func (l *Ledger) named(list []numberedAmount) Amounts {
 	out := make(Amounts, len(list))
-	for i, listed := range list {
-		out[l.names.infos[listed.number].name] = amountOf(i)
+	for _, r := range list {
+		out[l.names.infos[r.number].name] = r.amount
 	}
 	return out
 }

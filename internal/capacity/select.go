@@ -96,12 +96,9 @@ func (t Taint) String() string {
 // Matches reports whether the node is in the pool: it is selected by label, usable, and admitted by
 // every filter.
 func (s Selection) Matches(n *Node) bool {
-	admits := func(f NodeFilter) bool { return whyFiltered(f, n) == "" }
-	return s.selects(n) && s.usable(n) && all(s.Early, admits) && all(s.Filters, admits)
-}
-
-func all(filters []NodeFilter, admit func(NodeFilter) bool) bool {
-	return !slices.ContainsFunc(filters, func(f NodeFilter) bool { return !admit(f) })
+	leavesOut := func(f NodeFilter) bool { return whyFiltered(f, n) != "" }
+	return s.selects(n) && s.usable(n) && !slices.ContainsFunc(s.Early, leavesOut) &&
+		!slices.ContainsFunc(s.Filters, leavesOut)
 }
 
 // whyFiltered returns why the filter leaves a node out, empty if it does not.
