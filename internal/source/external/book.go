@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/sets"
+
 	"proffer.dev/proffer/internal/capacity"
 )
 
@@ -38,7 +40,7 @@ type book struct {
 	distinct map[[sha256.Size]byte]*sharedAnswer
 	// names holds the resource names of all answers so far. They are never dropped: a resource that was
 	// offered once is offered as 0 for ever.
-	names map[string]struct{}
+	names sets.Set[string]
 	// down is the failure of the whole monitor.
 	down failure
 }
@@ -88,7 +90,7 @@ func (f *failure) end() (changed bool) {
 func newBook() *book {
 	return &book{
 		entries: map[string]*consumerEntry{"": {}}, distinct: map[[sha256.Size]byte]*sharedAnswer{},
-		names: map[string]struct{}{},
+		names: sets.Set[string]{},
 	}
 }
 
@@ -170,18 +172,11 @@ func (b *book) intern(amounts capacity.Amounts, e *consumerEntry) (*sharedAnswer
 	if replaces := e.answer != nil && e.answer.users == 1; len(b.distinct) >= MaxDistinct && !replaces {
 		return nil, fmt.Errorf("it answers differently for more than %d consumers", MaxDistinct)
 	}
-	more := 0
-	for name := range amounts {
-		if _, known := b.names[name]; !known {
-			more++
-		}
-	}
-	if len(b.names)+more > MaxResources {
+	names := b.names.Union(sets.KeySet(amounts))
+	if len(names) > MaxResources {
 		return nil, fmt.Errorf("it has answered more than %d different resources by now", MaxResources)
 	}
-	for name := range amounts {
-		b.names[name] = struct{}{}
-	}
+	b.names = names
 	next := &sharedAnswer{key: key, amounts: amounts}
 	b.distinct[key] = next
 	return next, nil

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -45,7 +47,7 @@ type source struct {
 
 	mu sync.Mutex
 	// due are the consumers to read, or all of them. kick wakes the loop when there are.
-	due    map[string]struct{}
+	due    sets.Set[string]
 	dueAll bool
 	kick   chan struct{}
 }
@@ -60,7 +62,7 @@ func newSource(
 ) *source {
 	return &source{
 		monitor: m, dial: dial, book: newBook(), news: news{wake: wake}, log: log.WithValues("address", m.Address),
-		settled: make(chan struct{}), stop: func() {}, due: map[string]struct{}{}, kick: make(chan struct{}, 1),
+		settled: make(chan struct{}), stop: func() {}, due: sets.Set[string]{}, kick: make(chan struct{}, 1),
 	}
 }
 
@@ -77,7 +79,7 @@ func (s *source) follow(ids []string) (added, left []string) {
 // want schedules a reading of a consumer.
 func (s *source) want(id string) {
 	s.mu.Lock()
-	s.due[id] = struct{}{}
+	s.due.Insert(id)
 	s.mu.Unlock()
 	s.nudge()
 }
@@ -101,12 +103,9 @@ func (s *source) nudge() {
 func (s *source) take() []string {
 	s.mu.Lock()
 	due, all := s.due, s.dueAll
-	s.due, s.dueAll = map[string]struct{}{}, false
+	s.due, s.dueAll = sets.Set[string]{}, false
 	s.mu.Unlock()
-	return slices.DeleteFunc(s.book.all(), func(id string) bool {
-		_, is := due[id]
-		return !is && !all
-	})
+	return slices.DeleteFunc(s.book.all(), func(id string) bool { return !all && !due.Has(id) })
 }
 
 // run reads the monitor until the context ends. Each connection that fails is followed by another one,
@@ -157,7 +156,7 @@ func (s *source) session(ctx context.Context, settle func()) (answered bool, err
 	s.wantAll()
 	subscriber.Go(func() { s.listen(ctx, conn) })
 	var full time.Time
-	var refused refusals
+	refused := refusals{ids: sets.Set[string]{}}
 	for {
 		if time.Since(full) >= refresh {
 			s.wantAll()
@@ -191,16 +190,12 @@ func (s *source) session(ctx context.Context, settle func()) (answered bool, err
 // listen takes notifications until the context ends, and subscribes again when a stream ends. It never
 // waits for readings: a monitor that is not listened to may stop working for all its clients.
 func (s *source) listen(ctx context.Context, conn monitorConnection) {
-	retry := firstRetry
+	retry, pace := firstRetry, rate.NewLimiter(rate.Every(notifiedWindow/maxNotified), maxNotified)
 	for {
-		began, window, taken := time.Now(), time.Now(), 0
+		began := time.Now()
 		err := conn.subscribe(ctx, func(id string) {
 			s.notified(id)
-			if taken++; taken < maxNotified {
-				return
-			}
-			sleep(ctx, notifiedWindow-time.Since(window), nil)
-			window, taken = time.Now(), 0
+			_ = pace.Wait(ctx)
 		})
 		if ctx.Err() != nil {
 			return
