@@ -87,11 +87,8 @@ func (p *pod) UnmarshalJSON(data []byte) error {
 	return p.take(&full)
 }
 
-// DeepCopyObject implements runtime.Object. The copy shares everything: nothing in it ever changes.
-func (p *pod) DeepCopyObject() runtime.Object {
-	c := *p
-	return &c
-}
+// DeepCopyObject implements runtime.Object. It is no copy: nothing in it ever changes.
+func (p *pod) DeepCopyObject() runtime.Object { return p }
 
 // node is decoded from the Node that the API server sends.
 type node struct {
@@ -136,11 +133,8 @@ func (n *node) UnmarshalJSON(data []byte) error {
 	return nil
 }
 
-// DeepCopyObject implements runtime.Object. The copy shares everything: nothing in it ever changes.
-func (n *node) DeepCopyObject() runtime.Object {
-	c := *n
-	return &c
-}
+// DeepCopyObject implements runtime.Object. It is no copy: nothing in it ever changes.
+func (n *node) DeepCopyObject() runtime.Object { return n }
 
 // objectList is a PodList or a NodeList.
 type objectList[P any] struct {
@@ -149,8 +143,5 @@ type objectList[P any] struct {
 	Items []P
 }
 
-// DeepCopyObject implements runtime.Object. The copy shares everything: nothing in it ever changes.
-func (l *objectList[P]) DeepCopyObject() runtime.Object {
-	c := *l
-	return &c
-}
+// DeepCopyObject implements runtime.Object. It is no copy: nothing in it ever changes.
+func (l *objectList[P]) DeepCopyObject() runtime.Object { return l }
