@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/offer"
@@ -30,7 +31,10 @@ type Cache struct {
 func NewCache() *Cache {
 	c := &Cache{}
 	for _, k := range kinds {
-		c.byKind = append(c.byKind, kube.NewObjectCache(k.consumer))
+		c.byKind = append(c.byKind, kube.NewObjectCache(func(u *unstructured.Unstructured) offer.Consumer {
+			described, _ := k.parse(u) // Others are not set: see handler.
+			return described
+		}))
 	}
 	return c
 }

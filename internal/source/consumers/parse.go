@@ -51,12 +51,6 @@ func (k kind) parse(u *unstructured.Unstructured) (offer.Consumer, error) {
 	return offer.Consumer{ID: id, Labels: u.GetLabels()}, nil
 }
 
-// consumer is parse for objects that describe one.
-func (k kind) consumer(u *unstructured.Unstructured) offer.Consumer {
-	described, _ := k.parse(u)
-	return described
-}
-
 // strip is a transform that keeps the labels, the cluster ID and these other fields.
 func (k kind) strip(others ...[]string) func(obj any) (any, error) {
 	return kube.KeepFields(append([][]string{k.clusterID}, others...)...)
