@@ -66,11 +66,12 @@ func check(rules []rule, packages []listed) []string {
 	var problems []string
 	for _, p := range packages {
 		place := strings.TrimPrefix(p.ImportPath, module+"/")
-		r, ok := find(rules, place)
-		if !ok {
+		i := slices.IndexFunc(rules, func(r rule) bool { return isAtOrBelow(place, r.place) })
+		if i < 0 {
 			problems = append(problems, fmt.Sprintf("%s has no rule: add one to hack/verify/imports/table.go", place))
 			continue
 		}
+		r := rules[i]
 		for _, imported := range p.Imports {
 			if why := r.refuses(place, imported); why != "" {
 				problems = append(problems, fmt.Sprintf("%s imports %s: %s", place, imported, why))
@@ -89,15 +90,6 @@ func check(rules []rule, packages []listed) []string {
 		}
 	}
 	return problems
-}
-
-func find(rules []rule, place string) (rule, bool) {
-	for _, r := range rules {
-		if isAtOrBelow(place, r.place) {
-			return r, true
-		}
-	}
-	return rule{}, false
 }
 
 // refuses returns why the package at place must not import this, or an empty string.
