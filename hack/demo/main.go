@@ -63,18 +63,24 @@ type demoOptions struct {
 func run(ctx context.Context, o demoOptions, out, progress io.Writer) (err error) {
 	var undo cleanup
 	defer func() { err = errors.Join(err, undo.run(progress)) }()
-
-	cluster, err := prepare(ctx, o, &undo, progress)
-	if err != nil {
-		return quiet(ctx, err)
+	if err := show(ctx, o, &undo, out, progress); ctx.Err() == nil {
+		return err
 	}
-	operator, err := startOperator(ctx, cluster, &undo, progress)
+	return nil // An error only reports the end of the demo.
+}
+
+func show(ctx context.Context, o demoOptions, undo *cleanup, out, progress io.Writer) error {
+	cluster, err := prepare(ctx, o, undo, progress)
 	if err != nil {
-		return quiet(ctx, err)
+		return err
+	}
+	operator, err := startOperator(ctx, cluster, undo, progress)
+	if err != nil {
+		return err
 	}
 	if cluster.own {
 		if err := cluster.addPlugin(ctx, operator.address, progress); err != nil {
-			return quiet(ctx, err)
+			return err
 		}
 	}
 	hints, err := cluster.hints()
@@ -82,15 +88,7 @@ func run(ctx context.Context, o demoOptions, out, progress io.Writer) (err error
 		return err
 	}
 	fmt.Fprintln(progress)
-	return quiet(ctx, cluster.watch(ctx, operator, hints, out, progress))
-}
-
-// quiet drops an error that only reports the end of the demo.
-func quiet(ctx context.Context, err error) error {
-	if ctx.Err() == nil {
-		return err
-	}
-	return nil
+	return cluster.watch(ctx, operator, hints, out, progress)
 }
 
 // cleanup holds what to do at the end, in reverse order.

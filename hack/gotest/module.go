@@ -2,15 +2,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"gotest.tools/gotestsum/testjson"
 )
 
@@ -50,24 +51,17 @@ func (r *moduleRun) name() string {
 
 // inLanes calls test for each run, in order, for a few at the same time.
 func inLanes(ctx context.Context, runs []*moduleRun, test func(*moduleRun)) error {
-	next := make(chan *moduleRun)
-	var all sync.WaitGroup
-	for range lanes {
-		all.Go(func() {
-			for r := range next {
+	var all errgroup.Group
+	all.SetLimit(lanes)
+	for _, r := range runs {
+		all.Go(func() error { // A run ends soon after the context.
+			if ctx.Err() == nil {
 				test(r)
 			}
+			return nil
 		})
 	}
-	for _, r := range runs {
-		if ctx.Err() != nil {
-			break
-		}
-		next <- r // A run ends soon after the context.
-	}
-	close(next)
-	all.Wait()
-	return ctx.Err()
+	return cmp.Or(all.Wait(), ctx.Err())
 }
 
 // compile fills Go's build cache with what the tests need. What does not compile, go test reports.
