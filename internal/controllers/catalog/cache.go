@@ -1,9 +1,8 @@
 package catalog
 
 import (
-	"encoding/hex"
+	"encoding/json"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -18,10 +17,10 @@ func newCache() cache {
 }
 
 // set records an object as a write or a read found it.
-func (c cache) set(i id, o observed) { c[i.kind].Put(i.String(), o.uid, o.version, o) }
+func (c cache) set(i id, o observed) { c[i.kind].Put(i.String(), o.UID, o.Version, o) }
 
 // remove forgets an object unless another one has its name.
-func (c cache) remove(i id, o observed) { c[i.kind].Drop(i.String(), o.uid) }
+func (c cache) remove(i id, o observed) { c[i.kind].Drop(i.String(), o.UID) }
 
 // get returns an object, and whether it exists.
 func (c cache) get(i id) (observed, bool) { return c[i.kind].Get(i.String()) }
@@ -66,41 +65,28 @@ func (h handler) RemoveAll() {
 	h.plan.pause()
 }
 
-// The fields in which an informer keeps what is needed of an object.
-const (
-	printField, writtenField, roleField, managerField = "fingerprint", "written", "otherRole", "manager"
-)
+// observedField is the field in which an informer keeps what is observed of an object.
+const observedField = "observed"
 
-// pack is a transform that keeps an object's identity, its mark and the fields above: the status of
-// an Offer is large, and there are many. It returns what it has packed as it is (kube.Kind says why). No
-// stored object has these fields, since the API server drops what a schema does not have.
+// pack is a transform that keeps an object's identity and what is observed of it: the status of an
+// Offer is large, and there are many. It returns what it has packed as it is (kube.Kind says why). No
+// stored object has the field, since the API server drops what a schema does not have.
 func pack(obj any) (any, error) {
 	u, ok := obj.(*unstructured.Unstructured)
-	if !ok || kube.Text(u, printField) != "" {
+	if !ok || kube.Text(u, observedField) != "" {
 		return obj, nil
 	}
-	o := observe(u)
+	text, err := json.Marshal(observe(u))
+	if err != nil {
+		return nil, err
+	}
 	out := kube.Identity(u)
-	if o.ours {
-		out.SetLabels(map[string]string{managedByLabel: proffer})
-	}
-	out.Object[printField], out.Object[roleField] = hex.EncodeToString(o.print[:]), o.otherRole
-	if o.manager != "" {
-		out.Object[managerField] = o.manager
-	}
-	if !o.written.IsZero() {
-		out.Object[writtenField] = o.written.Format(time.RFC3339)
-	}
+	out.Object[observedField] = string(text)
 	return out, nil
 }
 
 // unpack reads what pack has kept.
-func unpack(u *unstructured.Unstructured) observed {
-	o := identify(u)
-	text, _ := hex.DecodeString(kube.Text(u, printField))
-	copy(o.print[:], text)
-	o.written, _ = time.Parse(time.RFC3339, kube.Text(u, writtenField))
-	o.otherRole, _, _ = unstructured.NestedBool(u.Object, roleField)
-	o.manager = kube.Text(u, managerField)
+func unpack(u *unstructured.Unstructured) (o observed) {
+	_ = json.Unmarshal([]byte(kube.Text(u, observedField)), &o) // It was encoded from one.
 	return o
 }

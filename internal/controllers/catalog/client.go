@@ -24,16 +24,12 @@ type objectAPI interface {
 type objectClient struct{ dynamic.Interface }
 
 func (c objectClient) resourceOf(i id) dynamic.ResourceInterface {
-	resource := bindingResource
-	if i.kind == offers {
-		resource = offerResource
-	}
-	return c.Resource(resource).Namespace(i.namespace)
+	return c.Resource(i.resource()).Namespace(i.namespace)
 }
 
 // write makes one write. It returns the object as it is now, nil for one that does not exist.
 func (c objectClient) write(ctx context.Context, j job, now time.Time) (*observed, error) {
-	if !j.present || j.have != nil && j.have.otherRole {
+	if !j.present || j.have != nil && j.have.OtherRole {
 		// The role of a RoleBinding cannot be changed: the right one follows with the next write.
 		return nil, c.remove(ctx, j)
 	}
@@ -49,8 +45,8 @@ func (c objectClient) write(ctx context.Context, j job, now time.Time) (*observe
 			// https://kubernetes.io/docs/reference/using-api/server-side-apply/#clearing-managedfields.
 			object.SetManagedFields([]metav1.ManagedFieldsEntry{{}})
 		}
-		object.SetUID(j.have.uid)
-		object.SetResourceVersion(j.have.version)
+		object.SetUID(j.have.UID)
+		object.SetResourceVersion(j.have.Version)
 		object, err = c.resourceOf(j.id).Update(ctx, object, metav1.UpdateOptions{FieldManager: proffer})
 	case j.kind == offers:
 		object, err = c.resourceOf(j.id).Create(ctx, object, metav1.CreateOptions{FieldManager: proffer})
@@ -71,7 +67,7 @@ func (c objectClient) remove(ctx context.Context, j job) error {
 	if j.have == nil {
 		return nil
 	}
-	at := metav1.Preconditions{UID: &j.have.uid, ResourceVersion: &j.have.version}
+	at := metav1.Preconditions{UID: &j.have.UID, ResourceVersion: &j.have.Version}
 	err := c.resourceOf(j.id).Delete(ctx, j.name, metav1.DeleteOptions{Preconditions: &at})
 	if apierrors.IsNotFound(err) {
 		return nil

@@ -42,16 +42,13 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 func (w *eventWriter) foreign(o *wantedObject, have observed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.foreigners[o.id] == have.uid {
+	if w.foreigners[o.id] == have.UID {
 		return
 	}
-	w.foreigners[o.id] = have.uid
-	apiVersion := offerResource.GroupVersion()
-	if o.kind == bindings {
-		apiVersion = bindingResource.GroupVersion()
-	}
+	w.foreigners[o.id] = have.UID
 	w.emitter.Emit(&corev1.ObjectReference{
-		APIVersion: apiVersion.String(), Kind: string(o.kind), Namespace: o.namespace, Name: o.name, UID: have.uid,
+		APIVersion: o.resource().GroupVersion().String(), Kind: string(o.kind), Namespace: o.namespace, Name: o.name,
+		UID: have.UID,
 	}, corev1.EventTypeWarning, eventNotOurs, fmt.Sprintf(
 		"Proffer publishes an object of this name, and does not change this one, which has no label %s=%s: "+
 			"delete it, or give it another name",

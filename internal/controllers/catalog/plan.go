@@ -154,7 +154,7 @@ func (p *plan) replace(
 	if first { // What exists and is ours must go unless it is wanted.
 		for k := range p.cache {
 			for i, have := range p.cache.all(k) {
-				if have.ours {
+				if have.Ours {
 					changed[i] = p.object(i)
 				}
 			}
@@ -253,30 +253,26 @@ func usable(all []table.Tenant) (tenants, others []table.Tenant) {
 // caller holds the lock.
 func (p *plan) due(o *wantedObject, now time.Time) time.Time {
 	have, exists := p.cache.get(o.id)
-	if have.ours {
-		o.uid = have.uid
+	if have.Ours {
+		o.uid = have.UID
 	}
-	o.foreign = exists && !have.ours && have.uid != o.uid
+	o.foreign = exists && !have.Ours && have.UID != o.uid
 	if o.foreign {
 		p.events.foreign(o, have)
 	}
+	since := o.since
+	o.since = time.Time{} // Unless it waits for a write.
 	switch {
 	case o.kept:
-		o.since = time.Time{}
-		return time.Time{}
 	case !o.present && (!exists || o.foreign):
-		o.since = time.Time{}
 		if forget := o.written.Add(interval); now.Before(forget) {
 			return forget // Until then, the object must not be created again.
 		}
 		delete(p.objects, o.id)
 		p.events.forget(o.id)
-		return time.Time{}
-	case o.foreign || have.deleting:
-		o.since = time.Time{}
-		return time.Time{}
+	case o.foreign || have.Deleting:
 	case !o.present || !exists || !o.stands(have, now):
-		if o.since.IsZero() {
+		if o.since = since; since.IsZero() {
 			o.since = now
 		}
 		due := newest(o.since, o.lastWrite(have, now).Add(interval), o.retry)
@@ -285,28 +281,25 @@ func (p *plan) due(o *wantedObject, now time.Time) time.Time {
 		}
 		return due
 	case o.kind == offers:
-		o.since = time.Time{}
-		return newest(have.written.Add(renewAfter), o.retry)
-	default:
-		o.since = time.Time{}
-		return time.Time{}
+		return newest(have.Written.Add(renewAfter), o.retry)
 	}
+	return time.Time{}
 }
 
 // stands reports whether what exists is as it should be.
 func (o *wantedObject) stands(have observed, now time.Time) bool {
-	if !have.ours || have.print != o.want && (o.sent != o.want || o.stored != have.print) {
+	if !have.Ours || have.Print != o.want && (o.sent != o.want || o.stored != have.Print) {
 		return false
 	}
-	return o.kind != offers || !have.written.IsZero() && have.written.Before(now.Add(clockSkew))
+	return o.kind != offers || !have.Written.IsZero() && have.Written.Before(now.Add(clockSkew))
 }
 
 // lastWrite returns when the object was last written, by this leader or the one before.
 func (o *wantedObject) lastWrite(have observed, now time.Time) time.Time {
-	if have.written.After(now) {
+	if have.Written.After(now) {
 		return o.written // Somebody else wrote that time.
 	}
-	return newest(o.written, have.written)
+	return newest(o.written, have.Written)
 }
 
 func newest(times ...time.Time) time.Time { return slices.MaxFunc(times, time.Time.Compare) }
@@ -342,7 +335,7 @@ func content(exists bool, want fingerprint) string {
 	if !exists {
 		return ""
 	}
-	return string(want[:])
+	return string(want)
 }
 
 // manager returns who else has changed the object last, empty if that is not known.
@@ -350,7 +343,7 @@ func (j job) manager() string {
 	if j.have == nil {
 		return ""
 	}
-	return j.have.manager
+	return j.have.Manager
 }
 
 // next returns the write of an object that is due, or how long it has to wait, 0 for as long as nothing
@@ -361,7 +354,7 @@ func (p *plan) next(i id, now time.Time) (j *job, left time.Duration) {
 	have, exists := p.cache.get(i)
 	o := p.objects[i]
 	switch {
-	case p.state == nil || o == nil && !have.ours:
+	case p.state == nil || o == nil && !have.Ours:
 		return nil, 0
 	case o == nil: // What is ours must go unless it is wanted.
 		o = p.object(i)
@@ -390,7 +383,7 @@ func (p *plan) wrote(j *job, after *observed, now time.Time) (left time.Duration
 	switch {
 	case after != nil:
 		p.cache.set(j.id, *after)
-		o.uid, o.sent, o.stored = after.uid, j.want, after.print
+		o.uid, o.sent, o.stored = after.UID, j.want, after.Print
 	case j.have != nil:
 		p.cache.remove(j.id, *j.have)
 	}

@@ -192,7 +192,7 @@ func (b *bench) change(i id, change func(*observed)) {
 	have, _ := b.cache.get(i)
 	b.mu.Lock()
 	b.version++
-	have.version = strconv.Itoa(b.version)
+	have.Version = strconv.Itoa(b.version)
 	b.mu.Unlock()
 	change(&have)
 	b.cache.set(i, have)
@@ -473,7 +473,7 @@ func TestAnotherTenantOfTheConsumerOrTheNamespacePublishesNothing(t *testing.T) 
 
 func TestAnObjectOfOthersIsNeverWritten(t *testing.T) {
 	bubble(t, rate.Inf, func(b *bench) {
-		b.cache.set(id{offers, "tenant-rome", "gold"}, observed{uid: "foreign", version: "1"})
+		b.cache.set(id{offers, "tenant-rome", "gold"}, observed{UID: "foreign", Version: "1"})
 		b.see(oneOffer("a"))
 		b.pass(time.Hour)
 		b.see(&shown{})
@@ -487,7 +487,7 @@ func TestWhatIsOursAndNotShownIsDeletedWhenItAppears(t *testing.T) {
 	bubble(t, rate.Inf, func(b *bench) {
 		b.see(&shown{})
 		stray := id{offers, "default", "gold"}
-		b.change(stray, func(o *observed) { o.uid, o.ours = "stray", true })
+		b.change(stray, func(o *observed) { o.UID, o.Ours = "stray", true })
 		if diff := cmp.Diff([]string{"default/gold"}, b.written()); diff != "" {
 			b.t.Error(diff)
 		}
@@ -501,7 +501,7 @@ func TestARivalOfAnOfferIsRestoredLessAndLessOften(t *testing.T) {
 				b.see(oneOffer("A"))
 				writes += len(b.written())
 				b.pass(time.Second)
-				b.change(id{offers, "tenant-rome", "gold"}, func(o *observed) { o.print = fingerprint{1} })
+				b.change(id{offers, "tenant-rome", "gold"}, func(o *observed) { o.Print = "another" })
 			}
 			return writes
 		}

@@ -51,6 +51,14 @@ type id struct {
 
 func (i id) String() string { return i.namespace + "/" + i.name }
 
+// resource returns the resource of the object.
+func (i id) resource() schema.GroupVersionResource {
+	if i.kind == offers {
+		return offerResource
+	}
+	return bindingResource
+}
+
 // request returns the request for the controller of the kind.
 func (i id) request() reconcile.Request {
 	return reconcile.Request{NamespacedName: types.NamespacedName{Namespace: i.namespace, Name: i.name}}
@@ -102,13 +110,13 @@ func encode(kind schema.GroupVersionKind, object any) (*unstructured.Unstructure
 }
 
 // fingerprint identifies the content of an object, without the times in an Offer.
-type fingerprint [sha256.Size]byte
+type fingerprint string
 
 // The times of an Offer.
 const observedTimeField, validUntilField = "observedTime", "validUntil"
 
 // fingerprintOf reads only what the operator writes: other labels, and annotations, do not count.
-func fingerprintOf(u *unstructured.Unstructured) (f fingerprint) {
+func fingerprintOf(u *unstructured.Unstructured) fingerprint {
 	status := maps.Clone(statusOf(u))
 	delete(status, observedTimeField)
 	delete(status, validUntilField)
@@ -118,9 +126,9 @@ func fingerprintOf(u *unstructured.Unstructured) (f fingerprint) {
 		marks[nameLabel], marks[managedByLabel], owners, status, u.Object["roleRef"], u.Object["subjects"],
 	})
 	if err != nil {
-		return f // No object has this one, so the object is written again.
+		return "" // No object has this one, so the object is written again.
 	}
-	return sha256.Sum256(text)
+	return fingerprint(fmt.Sprintf("%x", sha256.Sum256(text)))
 }
 
 func statusOf(u *unstructured.Unstructured) map[string]any {
@@ -128,44 +136,38 @@ func statusOf(u *unstructured.Unstructured) map[string]any {
 	return status
 }
 
-// observed is an object as it is known to exist.
+// observed is an object as it is known to exist. It is encoded by pack.
 type observed struct {
-	uid      types.UID
-	version  string
-	ours     bool
-	deleting bool
-	print    fingerprint
-	// written is the time in an Offer, zero if the times do not fit each other.
-	written time.Time
-	// otherRole is set for a RoleBinding of another role: the role of a RoleBinding cannot be
+	UID      types.UID
+	Version  string
+	Ours     bool
+	Deleting bool
+	Print    fingerprint
+	// Written is the time in an Offer, zero if the times do not fit each other.
+	Written time.Time
+	// OtherRole is set for a RoleBinding of another role: the role of a RoleBinding cannot be
 	// changed.
-	otherRole bool
-	// manager is the last other writer of the object.
-	manager string
+	OtherRole bool
+	// Manager is the last other writer of the object.
+	Manager string
 }
 
 // observe reads an Offer or a RoleBinding. It does not decode the status of an Offer, because each
 // write would have to do it twice: for the answer, and for the watch.
 func observe(u *unstructured.Unstructured) observed {
-	o := identify(u)
-	o.print, o.manager = fingerprintOf(u), restore.LastManager(u)
+	o := observed{
+		UID: u.GetUID(), Version: u.GetResourceVersion(), Ours: u.GetLabels()[managedByLabel] == proffer,
+		Deleting: u.GetDeletionTimestamp() != nil, Print: fingerprintOf(u), Manager: restore.LastManager(u),
+	}
 	at, until := timeIn(u, observedTimeField), timeIn(u, validUntilField)
 	if until.Sub(at) == catalog.Validity {
-		o.written = at
+		o.Written = at
 	}
 	if role, found, _ := unstructured.NestedStringMap(u.Object, "roleRef"); found {
 		ours := map[string]string{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": ClusterRole}
-		o.otherRole = !maps.Equal(role, ours)
+		o.OtherRole = !maps.Equal(role, ours)
 	}
 	return o
-}
-
-// identify is observe without the content.
-func identify(object metav1.Object) observed {
-	return observed{
-		uid: object.GetUID(), version: object.GetResourceVersion(), ours: object.GetLabels()[managedByLabel] == proffer,
-		deleting: object.GetDeletionTimestamp() != nil,
-	}
 }
 
 // timeIn returns a time in the status of an Offer, zero for none.

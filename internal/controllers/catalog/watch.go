@@ -2,22 +2,19 @@ package catalog
 
 import (
 	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
 )
 
 var (
-	offerResource   = schema.GroupVersionResource{Group: "proffer.dev", Version: "v1alpha1", Resource: "offers"}
-	bindingResource = schema.GroupVersionResource{
-		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings",
-	}
-	roleResource = schema.GroupVersionResource{
-		Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles",
-	}
+	offerResource   = v1alpha1.GroupVersion.WithResource("offers")
+	bindingResource = rbacv1.SchemeGroupVersion.WithResource("rolebindings")
+	roleResource    = rbacv1.SchemeGroupVersion.WithResource("clusterroles")
 )
 
 // watches follow what is written, and the ClusterRole.
