@@ -94,8 +94,7 @@ func readAnswer(u *unstructured.Unstructured) sliceAnswer {
 		}
 		a.reason, a.message = a.text(condition["reason"]), a.text(condition["message"])
 	}
-	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, "status")
-	status, ok := value.(map[string]any)
+	status, ok := u.Object["status"].(map[string]any)
 	if !ok {
 		return a
 	}

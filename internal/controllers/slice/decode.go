@@ -111,6 +111,17 @@ func (d *sliceDecoder) fields(field func(into map[string]any, key string) error)
 	return into, err
 }
 
+// list reads an array by calling element for each of its elements. Any other value is kept if it is small.
+func (d *sliceDecoder) list(element func(into *[]any) error) (any, error) {
+	if kind, err := d.Kind(); err != nil || kind != jsonstream.Array {
+		value, _, err := d.small(maxField)
+		return value, err
+	}
+	into := []any{}
+	_, err := d.Elements(func() error { return element(&into) })
+	return into, err
+}
+
 func (d *sliceDecoder) metadata(into map[string]any, key string) (err error) {
 	switch key {
 	case "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp":
@@ -182,9 +193,7 @@ func (d *sliceDecoder) status(into map[string]any, key string) (err error) {
 		into[key], _, err = d.small(maxField)
 	case "conditions":
 		into[key], err = d.conditions()
-	case "resources":
-		into[key], err = d.texts()
-	case "nodeLabels", "nodeSelector":
+	case "resources", "nodeLabels", "nodeSelector":
 		into[key], err = d.texts()
 	case "storageClasses", "ingressClasses", "loadBalancerClasses":
 		into[key], err = d.classes()
@@ -196,14 +205,9 @@ func (d *sliceDecoder) status(into map[string]any, key string) (err error) {
 // Authentication, which is the one that Liqo uses, and two of Resources, of which there must be
 // only one.
 func (d *sliceDecoder) conditions() (any, error) {
-	if kind, err := d.Kind(); err != nil || kind != jsonstream.Array {
-		value, _, err := d.small(maxField)
-		return value, err
-	}
 	wanted := map[string]int{authenticationCondition: 1, resourcesCondition: 2}
-	list := []any{}
 	others := 0
-	_, err := d.Elements(func() error {
+	return d.list(func(into *[]any) error {
 		condition, err := d.condition()
 		if err != nil {
 			return err
@@ -219,10 +223,9 @@ func (d *sliceDecoder) conditions() (any, error) {
 			d.conditionsCut = true
 			return nil
 		}
-		list = append(list, condition)
+		*into = append(*into, condition)
 		return nil
 	})
-	return list, err
 }
 
 func (d *sliceDecoder) condition() (any, error) {
@@ -260,12 +263,7 @@ func (d *sliceDecoder) texts() (any, error) {
 
 // classes reads one of the lists of an answer.
 func (d *sliceDecoder) classes() (any, error) {
-	if kind, err := d.Kind(); err != nil || kind != jsonstream.Array {
-		value, _, err := d.small(maxField)
-		return value, err
-	}
-	list := []any{}
-	_, err := d.Elements(func() error {
+	return d.list(func(into *[]any) error {
 		return d.answer(classCost, func() error {
 			class, err := d.fields(func(into map[string]any, key string) error {
 				if len(into) == maxClassFields || len(key) > maxField {
@@ -278,11 +276,10 @@ func (d *sliceDecoder) classes() (any, error) {
 				d.answerLeft -= textLength(value)
 				return err
 			})
-			list = append(list, class)
+			*into = append(*into, class)
 			return err
 		})
 	})
-	return list, err
 }
 
 // answer keeps an entry of the answer if there is room for it.

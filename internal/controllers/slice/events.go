@@ -9,6 +9,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -150,14 +151,11 @@ func (w *eventWriter) forgetGone(all []*sliceEntry) {
 	if len(w.reported) == 0 {
 		return
 	}
-	there := make(map[types.UID]struct{}, len(all))
+	there := sets.New[types.UID]()
 	for _, c := range all {
-		there[c.uid] = struct{}{}
+		there.Insert(c.uid)
 	}
-	maps.DeleteFunc(w.reported, func(uid types.UID, _ string) bool {
-		_, stays := there[uid]
-		return !stays
-	})
+	maps.DeleteFunc(w.reported, func(uid types.UID, _ string) bool { return !there.Has(uid) })
 }
 
 func (w *eventWriter) emit(c *sliceEntry, kind, reason, note string) {
@@ -166,12 +164,5 @@ func (w *eventWriter) emit(c *sliceEntry, kind, reason, note string) {
 
 // dropped returns the keys that are in the first map and not in the second, sorted.
 func dropped(was, is map[string]string) []string {
-	var out []string
-	for key := range was {
-		if _, stays := is[key]; !stays {
-			out = append(out, key)
-		}
-	}
-	slices.Sort(out)
-	return out
+	return sets.List(sets.KeySet(was).Difference(sets.KeySet(is)))
 }

@@ -163,19 +163,3 @@ func parseOwner(u *unstructured.Unstructured) string {
 	}
 	return labels[liqo.RemoteClusterIDLabel]
 }
-
-// keepOwner strips a Namespace of all but the labels that parseOwner reads.
-func keepOwner(obj any) (any, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	out, labels := kube.Identity(u), map[string]string{}
-	for _, key := range []string{liqo.TenantNamespaceLabel, liqo.RemoteClusterIDLabel} {
-		if value, ok := u.GetLabels()[key]; ok {
-			labels[key] = value
-		}
-	}
-	out.SetLabels(labels)
-	return out, nil
-}

@@ -45,7 +45,7 @@ func beingDeleted(t *authv1beta1.Tenant) { t.DeletionTimestamp = new(metav1.Now(
 // aTenantNamespace returns a Namespace as the watch of tenant namespaces keeps it.
 func aTenantNamespace(t *testing.T, labels map[string]string) *unstructured.Unstructured {
 	t.Helper()
-	out, err := keepOwner(kubetest.Unstructured(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault, Labels: labels}}))
+	out, err := kube.KeepFields()(kubetest.Unstructured(t, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: metav1.NamespaceDefault, Labels: labels}}))
 	test.Must(t, err)
 	return out.(*unstructured.Unstructured)
 }

@@ -76,16 +76,22 @@ func (a *decisions) awaits(i int) bool {
 
 // because explains the decision on a slice, or why there is none.
 func (a *decisions) because(i int) string {
-	at := a.Verdicts[i].At
+	at, c := a.Verdicts[i].At, a.Slices[i]
 	switch gate := a.gates[i]; {
-	case at >= 0 && (gate == active || gate == cordoned) && a.Slices[i].MovedTo == "":
+	case at >= 0 && (gate == active || gate == cordoned) && c.MovedTo == "":
 		return a.Answers[at].Because(strings.Join(a.entries[i].problems, "; "))
 	case a.Verdicts[i].Mode == holding.Unwritable:
-		return a.whyUnanswered(i)
+		return "no answer can be written to it"
 	case gate != active:
 		return gate.String()
+	case c.MovedTo != "":
+		return whyInFormerClass(c)
+	case c.OfLiqo():
+		return "Liqo itself answers this class"
+	case !a.Verdicts[i].Served:
+		return "no policy serves this class"
 	}
-	return a.whyUnanswered(i)
+	return "it keeps what it has until the policies have been read"
 }
 
 // whyNoMore says why a slice is granted nothing more.
@@ -115,19 +121,4 @@ func (a *decisions) unanswered(i int) grant.Slice {
 		s.Granted, s.GrantedBy, s.GrantedIn, s.Reclaim = held.Amounts, held.Policy, held.Class, held.Reclaim
 	}
 	return s
-}
-
-// whyUnanswered says why there is no decision on a slice that has passed all gates.
-func (a *decisions) whyUnanswered(i int) string {
-	switch c := a.Slices[i]; {
-	case a.Verdicts[i].Mode == holding.Unwritable:
-		return "no answer can be written to it"
-	case c.MovedTo != "":
-		return whyInFormerClass(c)
-	case c.OfLiqo():
-		return "Liqo itself answers this class"
-	case !a.Verdicts[i].Served:
-		return "no policy serves this class"
-	}
-	return "it keeps what it has until the policies have been read"
 }

@@ -139,10 +139,11 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 	if !ok {
 		return nil, []string{"spec.resources is not a map: write quantities by resource, such as cpu: 2"}
 	}
-	var p problems
+	var problems []string
+	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	names := slices.Sorted(maps.Keys(asked))
 	if len(names) > holding.MaxRequested {
-		p.add("asks for %d resources: write at most %d", max(keptOf(u).requested, int64(len(names))), holding.MaxRequested)
+		add("asks for %d resources: write at most %d", max(keptOf(u).requested, int64(len(names))), holding.MaxRequested)
 		names = names[:holding.MaxRequested]
 	}
 	out := make(capacity.Amounts, len(names))
@@ -150,14 +151,17 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 		text := textOf(asked[name])
 		amount := v1alpha1.ParseQuantity(text)
 		if problem := nameProblem(name); problem != "" {
-			p.add("asks for the resource %+q: %s", kube.Shorten(name, kube.MaxShown), problem)
+			add("asks for the resource %+q: %s", kube.Shorten(name, kube.MaxShown), problem)
 		} else if problem := amountProblem(name, text, &amount); problem != "" {
-			p.add("asks for %s %s: %s", shown(text), kube.Shorten(name, kube.MaxShown), problem)
+			add("asks for %s %s: %s", shown(text), kube.Shorten(name, kube.MaxShown), problem)
 		} else {
 			out[name] = quantity.AmountOf(name, amount.Quantity, quantity.Up)
 		}
 	}
-	return out, p.list()
+	if more := len(problems) - maxProblems; more > 0 {
+		problems = append(problems[:maxProblems], fmt.Sprintf("and %d more", more))
+	}
+	return out, problems
 }
 
 // nameProblem applies to the name of a resource the rules of a policy, and says what to write.
@@ -192,27 +196,6 @@ func shown(text string) string {
 		return text
 	}
 	return strconv.QuoteToASCII(kube.Shorten(text, kube.MaxShown))
-}
-
-// problems collects the first maxProblems problems, and counts the others.
-type problems struct {
-	first []string
-	more  int
-}
-
-func (p *problems) add(format string, args ...any) {
-	if len(p.first) == maxProblems {
-		p.more++
-		return
-	}
-	p.first = append(p.first, fmt.Sprintf(format, args...))
-}
-
-func (p *problems) list() []string {
-	if p.more > 0 {
-		return append(p.first, fmt.Sprintf("and %d more", p.more))
-	}
-	return p.first
 }
 
 // parseQuantity reads a quantity from an object.

@@ -19,16 +19,15 @@ func (w *Writer) Start(ctx context.Context) error {
 		listed  []slice
 	)
 	// Records first: a grant on record was made to a slice that is listed afterwards.
-	for _, list := range []func(context.Context) error{
-		func(ctx context.Context) (err error) { records, err = w.grants.list(ctx); return err },
-		func(ctx context.Context) error {
+	err := w.insist(ctx, func(ctx context.Context) (err error) { records, err = w.grants.list(ctx); return err })
+	if err == nil {
+		err = w.insist(ctx, func(ctx context.Context) error {
 			listed = nil
 			return w.client.each(ctx, func(s slice) { listed = append(listed, s) })
-		},
-	} {
-		if w.insist(ctx, list) != nil {
-			return nil // The context is over: this is the way to end it.
-		}
+		})
+	}
+	if err != nil {
+		return nil // The context is over: this is the way to end it.
 	}
 	owners := w.decider.gates.owners.All()
 	w.decider.cache.beginTerm(string(uuid.NewUUID()), listed, records, func(s *slice) (string, bool) {

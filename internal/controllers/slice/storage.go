@@ -39,27 +39,10 @@ func parseStorageClass(u *unstructured.Unstructured) storageClass {
 	return c
 }
 
-func stripStorageClass(obj any) (any, error) {
-	u, ok := obj.(*unstructured.Unstructured)
-	if !ok {
-		return obj, nil
-	}
-	out := kube.Identity(u)
-	out.SetCreationTimestamp(u.GetCreationTimestamp())
-	if provisioner := kube.Text(u, "provisioner"); provisioner != "" {
-		out.Object["provisioner"] = provisioner
-	}
-	kept := map[string]string{}
-	for _, name := range defaultStorageAnnotations {
-		if value, ok := u.GetAnnotations()[name]; ok {
-			kept[name] = value
-		}
-	}
-	if len(kept) > 0 {
-		out.SetAnnotations(kept)
-	}
-	return out, nil
-}
+// stripStorageClass keeps what parseStorageClass reads.
+var stripStorageClass = kube.KeepFields([]string{"metadata", "creationTimestamp"}, []string{"provisioner"},
+	[]string{"metadata", "annotations", defaultStorageAnnotations[0]},
+	[]string{"metadata", "annotations", defaultStorageAnnotations[1]})
 
 // storageClasses returns all of them, see listStorage. The caller owns the result.
 func (d *Decider) storageClasses() []namedClass { return listStorage(d.storage.All()) }

@@ -62,7 +62,7 @@ func NewDecider(api *Clients, nodeGrace time.Duration, wake, later func(), log l
 	quotas := kube.Kind{GroupVersionResource: liqo.Quotas, Strip: stripQuota}
 	d.watches = append(d.watches, kube.NewCRDInformer(api, quotas, later, log, d.quotas))
 	watch(kube.Kind{
-		GroupVersionResource: namespaceResource, Builtin: true, Selector: liqo.TenantNamespaceLabel, Strip: keepOwner,
+		GroupVersionResource: namespaceResource, Builtin: true, Selector: liqo.TenantNamespaceLabel, Strip: kube.KeepFields(),
 	}, d.gates.owners)
 	watch(kube.Kind{GroupVersionResource: storageClassResource, Builtin: true, Strip: stripStorageClass}, d.storage)
 	return d
