@@ -27,7 +27,7 @@ func (h *house) ofGuards() (r room, err error) {
 			list := placement.NewReconciler(h.liqo, types.NamespacedName{Namespace: namespace, Name: h.Placements}, h.table,
 				h.wake, pacer, h.log.WithName("placements"))
 			h.answers.AwaitPlacement(list)
-			r.leading, r.collectors = append(r.leading, list), append(r.collectors, list)
+			r.leading, r.collectors = append(r.leading, list), append(r.collectors, list.Left)
 			r.published = append(r.published, onSnapshot(list.Wake))
 		}
 	}

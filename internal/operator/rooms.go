@@ -94,7 +94,7 @@ func (h *house) ofPolicies() (room, error) {
 	return room{
 		everywhere: []manager.Runnable{parser}, leading: []manager.Runnable{statuses}, sources: []engine.Source{parser},
 		published:  []func(*table.Snapshot){h.policies.Remember, onSnapshot(statuses.Wake)},
-		collectors: []prometheus.Collector{statuses},
+		collectors: []prometheus.Collector{statuses.Writes},
 	}, err
 }
 

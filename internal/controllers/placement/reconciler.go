@@ -34,7 +34,8 @@ type Reconciler struct {
 	// stored are the entries that the API server is known to have, nil while this process does not
 	// lead.
 	stored atomic.Pointer[map[string]string]
-	left   prometheus.Gauge
+	// Left is the number of slices that are left out.
+	Left prometheus.Gauge
 	// last are the entries that were last seen in a list of the operator, for a list that is deleted or replaced.
 	// It is nil if none was seen.
 	last  map[string]string
@@ -53,7 +54,7 @@ func NewReconciler(
 			Content: "the list of placements", Mark: complete,
 		},
 		table: from, wake: wake, marks: marks{},
-		left: prometheus.NewGauge(prometheus.GaugeOpts{
+		Left: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_placements_left_out",
 			Help: "Slices without an entry in the list of placements because their consumers have too many. " +
 				"New ones are not answered.",
@@ -83,16 +84,10 @@ func (r *Reconciler) Full(user, consumer string) bool {
 	return full && !listed
 }
 
-// Describe implements prometheus.Collector.
-func (r *Reconciler) Describe(ch chan<- *prometheus.Desc) { r.left.Describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (r *Reconciler) Collect(ch chan<- prometheus.Metric) { r.left.Collect(ch) }
-
 // Start writes until the context ends, and can be started again. It watches this one object to
 // undo changes by others. Until the list exists, the admission policy refuses all ShadowPods.
 func (r *Reconciler) Start(ctx context.Context) error {
-	defer func() { r.stored.Store(nil); r.left.Set(0) }()
+	defer func() { r.stored.Store(nil); r.Left.Set(0) }()
 	r.last, r.marks = nil, marks{} // Another replica may have led meanwhile.
 	return r.controller.Start(ctx)
 }
@@ -118,7 +113,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	delete(listed, complete)
 	want := render(latest.Slices.All, latest.Policies, r.last)
-	r.left.Set(float64(want.left))
+	r.Left.Set(float64(want.left))
 	next := r.marks.refresh(latest.Excesses(), time.Now())
 	r.marks.addTo(want.entries)
 	if changes := amendments(listed, want.entries); len(changes) > 0 || !r.list.Wrote(before, 0) {

@@ -8,8 +8,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/tools/events"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
@@ -27,22 +25,18 @@ const (
 )
 
 // eventWriter emits an Event for everything that an admin must know, once each time it happens.
-type eventWriter struct {
-	emitter  kube.EventEmitter
-	reported map[types.UID]reported
-}
+type eventWriter struct{ kube.EventEmitter }
 
 // reported holds what has already been emitted about a policy.
 type reported struct {
 	zeroed, held, exceeding []string
 }
 
-func newEvents(recorder events.EventRecorder) *eventWriter {
-	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionOffer), reported: map[types.UID]reported{}}
-}
-
-// emit compares the outcome of a policy with its status before, and with what was already emitted.
-func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, f finding, before *metav1.Condition) {
+// emit compares the outcome of a policy with its status before, and with what was already emitted. It returns
+// what has been emitted then.
+func (w eventWriter) emit(
+	object *v1alpha1.ResourcePolicy, f finding, before *metav1.Condition, known reported,
+) reported {
 	report := f.report
 	now := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
 	if before == nil || before.Reason != now.Reason ||
@@ -50,8 +44,7 @@ func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, f finding, before *m
 		w.transition(object, now, before)
 	}
 	if report == nil {
-		delete(w.reported, object.UID)
-		return
+		return reported{}
 	}
 	// A dry run affects no consumer, but what the policy offered before is withdrawn.
 	zeroed, held := report.Withdrawn, []string(nil)
@@ -63,26 +56,25 @@ func (w *eventWriter) emit(object *v1alpha1.ResourcePolicy, f finding, before *m
 			}
 		}
 	}
-	known := w.reported[object.UID]
 	if news := without(zeroed, known.zeroed); len(news) > 0 {
 		keep := "raise the offer"
 		if report.Outcome == offer.Stopped {
 			keep = "set spec.mode to Active"
 		}
-		w.emitter.Emit(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
+		w.Emit(object, corev1.EventTypeWarning, eventEvicting, fmt.Sprintf(
 			"These consumers are offered no cpu or no memory: %s. Their virtual nodes become NotReady, and their pods "+
 				"here are evicted in about 5 minutes. To keep the pods, %s.", kube.First(news), keep))
 	}
 	if news := without(held, known.held); len(news) > 0 {
-		w.emitter.Emit(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
+		w.Emit(object, corev1.EventTypeNormal, eventHeld, fmt.Sprintf(
 			"spec.reclaim holds the offers to these consumers above the policy's amounts until they use less: %s.",
 			kube.First(news)))
 	}
 	news, exceeding := newExcesses(f.excesses, known.exceeding)
 	if len(news) > 0 {
-		w.emitter.Emit(object, corev1.EventTypeWarning, eventExceeded, exceeded(news))
+		w.Emit(object, corev1.EventTypeWarning, eventExceeded, exceeded(news))
 	}
-	w.reported[object.UID] = reported{zeroed: zeroed, held: held, exceeding: exceeding}
+	return reported{zeroed: zeroed, held: held, exceeding: exceeding}
 }
 
 // newExcesses returns the slices that are not among the known ones, and the names of all.
@@ -96,23 +88,20 @@ func newExcesses(excesses []table.Excess, known []string) (news []table.Excess, 
 	return news, names
 }
 
-func (w *eventWriter) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {
+func (w eventWriter) transition(object *v1alpha1.ResourcePolicy, now, before *metav1.Condition) {
 	switch now.Reason {
 	case v1alpha1.ReasonInvalid, v1alpha1.ReasonNoNodes, v1alpha1.ReasonSourceUnavailable, v1alpha1.ReasonIncomplete,
 		v1alpha1.ReasonUnknownResources:
-		w.emitter.Emit(object, corev1.EventTypeWarning, now.Reason, now.Message)
+		w.Emit(object, corev1.EventTypeWarning, now.Reason, now.Message)
 	case v1alpha1.ReasonShadowed, v1alpha1.ReasonExhausted, v1alpha1.ReasonPaused,
 		v1alpha1.ReasonStopped:
-		w.emitter.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
+		w.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
 	case v1alpha1.ReasonOffering:
 		if before != nil {
-			w.emitter.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
+			w.Emit(object, corev1.EventTypeNormal, now.Reason, now.Message)
 		}
 	}
 }
-
-// forget drops what was emitted about a policy that is gone.
-func (w *eventWriter) forget(uid types.UID) { delete(w.reported, uid) }
 
 // without returns the names that are not among the known ones.
 func without(names, known []string) []string {

@@ -2,11 +2,11 @@ package policy
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
@@ -185,35 +185,30 @@ func (f finding) compare(o *v1alpha1.ConsumerOffer, now *offer.Explained, then *
 func offeredResources(
 	p table.Policy, report *offer.Report, before v1alpha1.ResourcePolicyStatus,
 ) []v1alpha1.ResourceName {
-	names := map[v1alpha1.ResourceName]struct{}{}
-	add := func(name v1alpha1.ResourceName) {
+	names := sets.New(before.OfferedResources...)
+	for _, name := range everOffered(p, report) {
 		if len(names) < v1alpha1.MaxOfferedResources {
-			names[name] = struct{}{}
-		}
-	}
-	for _, name := range before.OfferedResources {
-		add(name)
-	}
-	for _, name := range p.Offered {
-		add(v1alpha1.ResourceName(name))
-	}
-	if report != nil && report.Outcome != offer.DryRun {
-		for _, name := range report.Offered {
-			add(v1alpha1.ResourceName(name))
+			names.Insert(v1alpha1.ResourceName(name))
 		}
 	}
 	if len(names) == 0 {
 		return nil
 	}
-	return slices.Sorted(maps.Keys(names))
+	return sets.List(names)
+}
+
+// everOffered returns the resources that this process has seen a policy offer, some of them twice.
+func everOffered(p table.Policy, report *offer.Report) []string {
+	if report == nil || report.Outcome == offer.DryRun {
+		return p.Offered
+	}
+	return slices.Concat(p.Offered, report.Offered)
 }
 
 // unrecorded reports whether a resource was offered that is not on record.
 func unrecorded(p table.Policy, report *offer.Report, recorded []v1alpha1.ResourceName) bool {
-	missing := func(name string) bool {
+	return slices.ContainsFunc(everOffered(p, report), func(name string) bool {
 		_, found := slices.BinarySearch(recorded, v1alpha1.ResourceName(name))
 		return !found
-	}
-	return slices.ContainsFunc(p.Offered, missing) ||
-		report != nil && report.Outcome != offer.DryRun && slices.ContainsFunc(report.Offered, missing)
+	})
 }

@@ -4,12 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
-	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -55,13 +55,13 @@ type StatusReconciler struct {
 	table   *table.Table
 	version func(policy string) string
 	trigger *leading.Trigger
-	events  *eventWriter
+	events  eventWriter
 	pacer   *restore.Pacer
 	// excesses holds the excesses in the snapshot excessesIn, by policy.
 	excesses   map[string][]table.Excess
 	excessesIn *table.Snapshot
-	// writes counts the writes by result.
-	writes kube.WriteCounter
+	// Writes counts the writes by result.
+	Writes kube.WriteCounter
 	log    logr.Logger
 	// written holds the last write to each policy, by name.
 	written map[string]written
@@ -77,23 +77,14 @@ func NewStatusReconciler(
 	restores restore.Restores, log logr.Logger,
 ) *StatusReconciler {
 	r := &StatusReconciler{
-		client: api, table: from, version: version, events: newEvents(recorder), log: log,
-		pacer: restores.Pacer("ResourcePolicy", log), writes: newWriteCounter(), written: map[string]written{},
+		client: api, table: from, version: version, log: log, written: map[string]written{},
+		events: eventWriter{kube.NewEventEmitter(recorder, actionOffer)}, pacer: restores.Pacer("ResourcePolicy", log),
+		Writes: kube.NewWriteCounter("proffer_policy_writes_total",
+			"Number of writes of the statuses of policies, by result: written, conflict or failed."),
 	}
 	r.trigger = leading.NewTrigger(statusBatch, r.all)
 	return r
 }
-
-func newWriteCounter() kube.WriteCounter {
-	return kube.NewWriteCounter("proffer_policy_writes_total",
-		"Number of writes of the statuses of policies, by result: written, conflict or failed.")
-}
-
-// Describe implements prometheus.Collector.
-func (r *StatusReconciler) Describe(ch chan<- *prometheus.Desc) { r.writes.Describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (r *StatusReconciler) Collect(ch chan<- prometheus.Metric) { r.writes.Collect(ch) }
 
 // Wake schedules a check of all statuses. It never blocks.
 func (r *StatusReconciler) Wake() { r.trigger.Wake() }
@@ -117,6 +108,7 @@ type written struct {
 	uid        string
 	generation int64
 	offered    []v1alpha1.ResourceName
+	reported   reported
 	// found is the snapshot that the status was last computed from. version is the version of the
 	// object that had this status.
 	found   *table.Snapshot
@@ -138,11 +130,9 @@ func (l written) urgent(p table.Policy, report *offer.Report) bool {
 // Start writes until the context ends, and can be started again. It begins with what an earlier
 // leader left undone.
 func (r *StatusReconciler) Start(ctx context.Context) error {
-	for name := range r.written {
-		if r.version(name) == "" {
-			r.forget(name) // It was deleted between two terms.
-		}
-	}
+	maps.DeleteFunc(r.written, func(name string, _ written) bool {
+		return r.version(name) == "" // It was deleted between two terms.
+	})
 	term := leading.Controller{
 		Name: "resourcepolicy-status", Reconciler: r, Sources: []source.Source{r.trigger}, Log: r.log,
 	}
@@ -154,7 +144,7 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	latest := r.table.Current()
 	p, known := policyIn(latest, req.Name)
 	if r.written[req.Name].uid != p.UID {
-		r.forget(req.Name)
+		delete(r.written, req.Name)
 	}
 	if !known || p.Parsed != nil && latest.Reports[p.Name] == nil {
 		return reconcile.Result{}, nil
@@ -167,7 +157,7 @@ func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request)
 	}
 	var object v1alpha1.ResourcePolicy
 	if err := r.client.Get(ctx, req.NamespacedName, &object); err != nil {
-		r.forget(req.Name) // The policy is gone; the cache is about to learn so.
+		delete(r.written, req.Name) // The policy is gone; the cache is about to learn so.
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	if string(object.UID) != p.UID || object.Generation != p.Generation {
@@ -198,8 +188,9 @@ func (r *StatusReconciler) update(
 	}
 	last.found, last.version, last.again = latest, object.ResourceVersion, again
 	last.generation, last.offered = p.Generation, object.Status.OfferedResources
+	ready := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady)
+	last.reported = r.events.emit(object, found, ready, last.reported)
 	r.written[p.Name] = last
-	r.events.emit(object, found, meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady))
 	return reconcile.Result{}, nil
 }
 
@@ -215,12 +206,6 @@ func policyIn(s *table.Snapshot, name string) (p table.Policy, found bool) {
 		return p, false
 	}
 	return s.Policies[i], true
-}
-
-// forget drops everything about a policy that is gone.
-func (r *StatusReconciler) forget(name string) {
-	r.events.forget(types.UID(r.written[name].uid))
-	delete(r.written, name)
 }
 
 // wait returns how long the status of a policy has to wait, 0 to compute it now.
@@ -340,7 +325,7 @@ func (r *StatusReconciler) send(ctx context.Context, object *v1alpha1.ResourcePo
 	content := contentOf(object)
 	err := r.client.Status().Update(ctx, object)
 	if !apierrors.IsNotFound(err) { // A policy that is gone is no failure.
-		r.writes.Count(ctx, "", err)
+		r.Writes.Count(ctx, "", err)
 	}
 	if err == nil {
 		r.pacer.Wrote(object.Name, content, "", time.Now())

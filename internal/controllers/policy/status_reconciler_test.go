@@ -331,7 +331,7 @@ func TestWritesAreCountedByResult(t *testing.T) {
 			test.Pass(time.Minute)
 		}
 		for result, want := range map[string]float64{"written": 3, "conflict": 1, "failed": 1} {
-			if got := testutil.ToFloat64(w.writer.writes.WithLabelValues(result)); got != want {
+			if got := testutil.ToFloat64(w.writer.Writes.WithLabelValues(result)); got != want {
 				t.Errorf("%v writes are %s, want %v", got, result, want)
 			}
 		}
