@@ -106,7 +106,7 @@ func withdrawnIn(s *table.Snapshot, served offeredNames) (w withdrawals, owed ma
 	each := func(id string, entry *offer.Entry, since int64) {
 		add(id, entry, since, func(of *withdrawal, class string, left capacity.Amounts) {
 			switch {
-			case slices.ContainsFunc(slices.Collect(maps.Values(left)), isSome):
+			case !left.Empty():
 				of.hold(id, left)
 			case zeros[class] == nil:
 				zeros[class] = map[string]capacity.Amounts{id: left}
@@ -136,8 +136,6 @@ func (w *withdrawal) setSince(id string, since int64) {
 	}
 	w.Since, w.Earlier[id] = max(w.Since, since), since
 }
-
-func isSome(amount int64) bool { return amount != 0 }
 
 // always is before the time of any change: zeros beside an offer in force are owed for as long as that.
 const always = 1

@@ -300,9 +300,3 @@ func deadlines(draining map[string]time.Time) string {
 
 // isID reports whether a text is a cluster ID.
 func isID(text string) bool { return len(validation.IsDNS1123Label(text)) == 0 }
-
-// namespaceOf returns the namespace of a key that has one.
-func namespaceOf(key string) string {
-	ns, _, _ := strings.Cut(key, "/")
-	return ns
-}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
@@ -42,13 +43,13 @@ func parse(o *v1alpha1.Orchestration) (*broker.Orchestration, error) {
 		Name: o.Name, Created: o.CreationTimestamp.Time, DryRun: spec.Mode == v1alpha1.ModeDryRun,
 		Consumers: p.scope(spec.Consumers, path.Child("consumers")),
 		Providers: p.scope(spec.Providers, path.Child("providers")),
-		Count:     int(orDefault(spec.Count, 0)),
+		Count:     int(ptr.Deref(spec.Count, 0)),
 		Stay: broker.Stay{
-			For:         time.Duration(orDefault(spec.Stay.Minutes, defaultStay)) * time.Minute,
-			GainPercent: int64(orDefault(spec.Stay.GainPercent, defaultGain)),
+			For:         time.Duration(ptr.Deref(spec.Stay.Minutes, defaultStay)) * time.Minute,
+			GainPercent: int64(ptr.Deref(spec.Stay.GainPercent, defaultGain)),
 		},
-		Window:   time.Duration(orDefault(spec.WindowHours, defaultWindow)) * time.Hour,
-		Drain:    time.Duration(orDefault(spec.DrainMinutes, defaultDrain)) * time.Minute,
+		Window:   time.Duration(ptr.Deref(spec.WindowHours, defaultWindow)) * time.Hour,
+		Drain:    time.Duration(ptr.Deref(spec.DrainMinutes, defaultDrain)) * time.Minute,
 		Disabled: map[broker.Disabled]struct{}{},
 	}
 	for i, r := range spec.Require {
@@ -66,13 +67,6 @@ func parse(o *v1alpha1.Orchestration) (*broker.Orchestration, error) {
 		return nil, err
 	}
 	return out, nil
-}
-
-func orDefault(value *int32, byDefault int32) int32 {
-	if value == nil {
-		return byDefault
-	}
-	return *value
 }
 
 func measure(kpi v1alpha1.KPI, resource v1alpha1.ResourceName) broker.Measure {

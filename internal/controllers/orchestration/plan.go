@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -99,8 +101,9 @@ func (w *world) work(now time.Time) *plan {
 	for _, o := range p.world.orchestrations {
 		status := o.object.Status.DeepCopy()
 		p.statuses[o.object.Name] = status
-		if o.parsed == nil {
-			continue // What it has chosen stays.
+		if o.parsed == nil { // What it has chosen stays.
+			setReady(status, o.object, metav1.ConditionFalse, v1alpha1.OrchestrationInvalid, o.problem, now)
+			continue
 		}
 		d := &deciding{orchestration: o, status: status}
 		d.measure(w.providers, now)
@@ -112,13 +115,8 @@ func (w *world) work(now time.Time) *plan {
 		p.decide(id)
 	}
 	p.planLeftovers()
-	for _, o := range p.world.orchestrations {
-		i := slices.IndexFunc(p.deciders, func(d *deciding) bool { return d.object.Name == o.object.Name })
-		if i < 0 {
-			setReady(p.statuses[o.object.Name], o.object, false, v1alpha1.OrchestrationInvalid, o.problem, now)
-			continue
-		}
-		p.deciders[i].conclude(p.offloadable, now)
+	for _, d := range p.deciders {
+		d.conclude(p.offloadable, now)
 	}
 	return p.plan
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path"
 	"slices"
 	"sync/atomic"
 	"time"
@@ -207,7 +208,7 @@ func (r *reconciler) gather(now time.Time) *world {
 	}
 	slices.SortFunc(out.orchestrations, func(a, b orchestration) int { return cmp.Compare(a.object.Name, b.object.Name) })
 	for key, o := range r.caches.offloadings.All() {
-		out.offloadings[namespaceOf(key)] = o
+		out.offloadings[path.Dir(key)] = o
 	}
 	for _, c := range r.Consumers() {
 		out.labels[c.ID] = c.Labels

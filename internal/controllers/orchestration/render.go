@@ -148,36 +148,36 @@ func (d *deciding) conclude(offloadable bool, now time.Time) {
 	}
 	slices.Sort(chosen)
 	d.status.ChosenProviders = kube.First(slices.Compact(chosen))
+	ready := metav1.ConditionFalse
+	var reason, message string
 	switch {
 	case !offloadable:
-		setReady(d.status, d.object, false, v1alpha1.OrchestrationNoLiqo,
-			"The CRD namespaceoffloadings.offloading.liqo.io does not exist: install Liqo v1", now)
+		reason = v1alpha1.OrchestrationNoLiqo
+		message = "The CRD namespaceoffloadings.offloading.liqo.io does not exist: install Liqo v1"
 	case d.tooMany > 0:
-		setReady(d.status, d.object, false, v1alpha1.OrchestrationTooMany, fmt.Sprintf(
-			"%d consumers are left out: an Orchestration decides for %d, write a second one for the others",
-			d.tooMany, v1alpha1.MaxOrchestrationConsumers), now)
+		reason = v1alpha1.OrchestrationTooMany
+		message = fmt.Sprintf("%d consumers are left out: an Orchestration decides for %d, write a second one for the others",
+			d.tooMany, v1alpha1.MaxOrchestrationConsumers)
 	case len(d.problems) > 0:
-		setReady(d.status, d.object, false, v1alpha1.OrchestrationNoProvider,
-			"No provider qualifies for "+kube.First(d.problems)+": see rejected", now)
+		reason = v1alpha1.OrchestrationNoProvider
+		message = "No provider qualifies for " + kube.First(d.problems) + ": see rejected"
 	case d.parsed.DryRun:
-		setReady(d.status, d.object, true, v1alpha1.OrchestrationDryRun, "The choices are only shown", now)
+		ready, reason, message = metav1.ConditionTrue, v1alpha1.OrchestrationDryRun, "The choices are only shown"
 	default:
-		setReady(d.status, d.object, true, v1alpha1.OrchestrationActive, "The choices are in force", now)
+		ready, reason, message = metav1.ConditionTrue, v1alpha1.OrchestrationActive, "The choices are in force"
 	}
+	setReady(d.status, d.object, ready, reason, message, now)
 }
 
 func setReady(
-	s *v1alpha1.OrchestrationStatus, o *v1alpha1.Orchestration, ready bool, reason, message string, now time.Time,
+	s *v1alpha1.OrchestrationStatus, o *v1alpha1.Orchestration, ready metav1.ConditionStatus, reason, message string,
+	now time.Time,
 ) {
-	condition := metav1.Condition{
-		Type: readyCondition, Status: metav1.ConditionFalse, Reason: reason, Message: kube.Shorten(message, kube.MaxMessage),
-		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(now),
-	}
-	if ready {
-		condition.Status = metav1.ConditionTrue
-	}
 	s.ObservedGeneration = o.Generation
-	meta.SetStatusCondition(&s.Conditions, condition)
+	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
+		Type: readyCondition, Status: ready, Reason: reason, Message: kube.Shorten(message, kube.MaxMessage),
+		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(now),
+	})
 }
 
 // due reports whether a status has to be written: something changed that does not change all the
@@ -246,8 +246,7 @@ func latest(s *v1alpha1.OrchestrationStatus) (at time.Time) {
 }
 
 func timeOf(t time.Time) *metav1.Time {
-	out := metav1.NewTime(t.UTC().Truncate(time.Second))
-	return &out
+	return new(metav1.NewTime(t.UTC().Truncate(time.Second)))
 }
 
 func because(text string) string { return kube.Shorten(text, v1alpha1.MaxBecause) }

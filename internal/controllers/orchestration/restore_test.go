@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	dynamicfake "k8s.io/client-go/dynamic/fake"
@@ -86,7 +87,7 @@ func TestARivalOfTheStatusOfAnOrchestrationIsRestoredLessAndLessOften(t *testing
 		paced(t, writes, func() {
 			now = now.Add(time.Second) // The other client removes the times too.
 			status := &v1alpha1.OrchestrationStatus{}
-			setReady(status, empty.object, true, v1alpha1.OrchestrationActive, "The choices are in force", now)
+			setReady(status, empty.object, metav1.ConditionTrue, v1alpha1.OrchestrationActive, "The choices are in force", now)
 			next.record(t.Context(), &plan{
 				orchestrations: []orchestration{empty}, statuses: map[string]*v1alpha1.OrchestrationStatus{"o": status},
 			}, &outcome{})
@@ -102,7 +103,7 @@ func TestAStatusThatCannotBeWrittenDelaysOnlyItsOwnChoices(t *testing.T) {
 	broken := orchestration{object: &v1alpha1.Orchestration{}}
 	broken.object.Name = "broken"
 	status := &v1alpha1.OrchestrationStatus{}
-	setReady(status, broken.object, true, v1alpha1.OrchestrationActive, "The choices are in force", noon)
+	setReady(status, broken.object, metav1.ConditionTrue, v1alpha1.OrchestrationActive, "The choices are in force", noon)
 	placed := func(namespace, by string) write {
 		return write{namespace: namespace, action: create, state: state{by, remoteStrategy, []string{"milan"}, nil, time.Minute}}
 	}
