@@ -9,19 +9,20 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apiextensions-apiserver/pkg/apihelpers"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
-var crdResource = schema.GroupVersionResource{
-	Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions",
-}
+var crdResource = apiextensionsv1.SchemeGroupVersion.WithResource("customresourcedefinitions")
 
 // Handler receives the objects of one kind. It is called by one goroutine at a time.
 type Handler interface {
@@ -151,10 +152,11 @@ func (i *CRDInformer) run(ctx context.Context) error {
 	for {
 		switch served := i.served.Load(); {
 		case served && stop == nil:
-			var err error
-			if synced, stop, err = i.followObjects(ctx); err != nil {
+			objects, err := i.objects()
+			if err != nil {
 				return fmt.Errorf("watching %s: %w", i.kind, err)
 			}
+			synced, stop = objects.Synced, i.follow(ctx, objects)
 			i.log.Info("Watching a kind")
 		case !served && stop != nil:
 			stop()
@@ -181,24 +183,30 @@ func (i *CRDInformer) run(ctx context.Context) error {
 func (i *CRDInformer) followCRD(ctx context.Context) (stop func(), err error) {
 	setServed := func(u *unstructured.Unstructured) { i.setServed(serves(u, i.kind.Version)) }
 	setGone := func(*unstructured.Unstructured) { i.setServed(false) }
-	crd, stop, err := i.follow(ctx, i.dynamicInformer(crdResource, Kind{Name: i.kind.String()}.selectObjects),
+	crd, err := i.informed(i.dynamicInformer(crdResource, Kind{Name: i.kind.String()}.selectObjects),
 		OnEvents(setServed, setGone), stripCRD)
 	if err != nil {
 		return nil, err
 	}
+	stop = i.follow(ctx, crd)
 	select {
 	case <-ctx.Done():
-	case <-crd.HasSyncedChecker().Done():
+	case <-crd.Synced:
 	}
 	return stop, nil
 }
 
-func (i *CRDInformer) informer() toolscache.SharedIndexInformer {
-	if i.kind.Source == nil {
-		return i.dynamicInformer(i.kind.GroupVersionResource, i.kind.selectObjects)
+// objects returns what follows the objects of the kind.
+func (i *CRDInformer) objects() (Reflection, error) {
+	if i.kind.Reflect != nil {
+		return i.kind.Reflect(), nil
 	}
-	return toolscache.NewSharedIndexInformerWithOptions(i.kind.Source, &unstructured.Unstructured{},
-		toolscache.SharedIndexInformerOptions{ObjectDescription: i.kind.GroupVersionResource.String()})
+	informer := i.dynamicInformer(i.kind.GroupVersionResource, i.kind.selectObjects)
+	if i.kind.Source != nil {
+		informer = toolscache.NewSharedIndexInformerWithOptions(i.kind.Source, &unstructured.Unstructured{},
+			toolscache.SharedIndexInformerOptions{ObjectDescription: i.kind.GroupVersionResource.String()})
+	}
+	return i.informed(informer, OnEvents(i.set, i.remove), i.kind.Strip)
 }
 
 func (i *CRDInformer) dynamicInformer(
@@ -208,37 +216,24 @@ func (i *CRDInformer) dynamicInformer(
 		toolscache.Indexers{}, tweak).Informer()
 }
 
-// follow runs an informer. The returned function ends it; no handler runs after it has returned.
-func (i *CRDInformer) follow(
-	ctx context.Context, informer toolscache.SharedIndexInformer, handler toolscache.ResourceEventHandler,
-	strip toolscache.TransformFunc,
-) (toolscache.ResourceEventHandlerRegistration, func(), error) {
+// informed returns an informer as what follows objects.
+func (i *CRDInformer) informed(
+	informer toolscache.SharedIndexInformer, handler toolscache.ResourceEventHandler, strip toolscache.TransformFunc,
+) (Reflection, error) {
 	registration, err := informer.AddEventHandler(handler)
 	err = errors.Join(err, informer.SetTransform(strip), informer.SetWatchErrorHandlerWithContext(i.onWatchError))
 	if err != nil {
-		return nil, nil, err
+		return Reflection{}, err
 	}
-	ctx, cancel := context.WithCancel(logr.NewContext(ctx, i.log))
-	var wg sync.WaitGroup
-	wg.Go(func() { informer.RunWithContext(ctx) })
-	return registration, func() { cancel(); wg.Wait() }, nil
+	return Reflection{Run: informer.RunWithContext, Synced: registration.HasSyncedChecker().Done()}, nil
 }
 
-// followObjects follows the objects of the kind until stop is called. Synced is closed when every object has
-// been seen once.
-func (i *CRDInformer) followObjects(ctx context.Context) (synced <-chan struct{}, stop func(), err error) {
-	if i.kind.Reflect == nil {
-		objects, stop, err := i.follow(ctx, i.informer(), OnEvents(i.set, i.remove), i.kind.Strip)
-		if err != nil {
-			return nil, nil, err
-		}
-		return objects.HasSyncedChecker().Done(), stop, nil
-	}
-	reflection := i.kind.Reflect()
+// follow follows objects. The returned function ends that; no handler runs after it has returned.
+func (i *CRDInformer) follow(ctx context.Context, objects Reflection) (stop func()) {
 	ctx, cancel := context.WithCancel(logr.NewContext(ctx, i.log))
 	var wg sync.WaitGroup
-	wg.Go(func() { reflection.Run(ctx) })
-	return reflection.Synced, func() { cancel(); wg.Wait() }, nil
+	wg.Go(func() { objects.Run(ctx) })
+	return func() { cancel(); wg.Wait() }
 }
 
 // onWatchError logs "not found" as a detail: the definition has just been created or just been
@@ -295,27 +290,10 @@ func (i *CRDInformer) handle(call func(Handler) bool) {
 }
 
 // serves reports whether the definition is established and serves the version.
-func serves(crd *unstructured.Unstructured, version string) bool {
-	if crd.GetDeletionTimestamp() != nil || !established(crd) {
-		return false
-	}
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range versions {
-		if v, ok := v.(map[string]any); ok && v["name"] == version && v["served"] == true {
-			return true
-		}
-	}
-	return false
-}
-
-func established(crd *unstructured.Unstructured) bool {
-	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
-	for _, c := range conditions {
-		if c, ok := c.(map[string]any); ok && c["type"] == "Established" {
-			return c["status"] == "True"
-		}
-	}
-	return false
+func serves(u *unstructured.Unstructured, version string) bool {
+	var crd apiextensionsv1.CustomResourceDefinition
+	return runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &crd) == nil && crd.DeletionTimestamp == nil &&
+		apihelpers.IsCRDConditionTrue(&crd, apiextensionsv1.Established) && apihelpers.HasServedCRDVersion(&crd, version)
 }
 
 // stripCRD drops the schemas, which are nearly all of a definition.
