@@ -13,16 +13,15 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/uuid"
-	coordinationv1client "k8s.io/client-go/kubernetes/typed/coordination/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 	"k8s.io/client-go/util/retry"
 	"k8s.io/klog/v2"
+	"k8s.io/utils/ptr"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	ctrlelection "sigs.k8s.io/controller-runtime/pkg/leaderelection"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
@@ -84,12 +83,7 @@ func (t *Tenure) Holds() bool {
 
 // LeaderSeen returns the last time at which this process saw that some replica leads, or began to look for one. It
 // is zero without an election.
-func (t *Tenure) LeaderSeen() time.Time {
-	if seen := t.seen.Load(); seen != nil {
-		return *seen
-	}
-	return time.Time{}
-}
+func (t *Tenure) LeaderSeen() time.Time { return ptr.Deref(t.seen.Load(), time.Time{}) }
 
 // NewLeader returns a Leader, which the caller adds to the manager. The lease is the name of the
 // Lease. Without an election the work begins immediately.
@@ -108,26 +102,13 @@ func NewLeader(
 	if l.times.Namespace, err = LeaseNamespace(election); err != nil {
 		return nil, err
 	}
-	host, err := os.Hostname()
-	if err != nil {
-		return nil, fmt.Errorf("naming this replica: %w", err)
-	}
-	identity := host + "_" + string(uuid.NewUUID())
-	config := rest.AddUserAgent(mgr.GetConfig(), "leader-election")
-	// A single request that hangs must not cost the Lease.
-	config.Timeout = max(l.times.RenewDeadline/2, time.Second)
-	client, err := coordinationv1client.NewForConfig(config)
+	// By RenewDeadline, a single request that hangs does not cost the Lease.
+	l.lease, err = ctrlelection.NewResourceLock(mgr.GetConfig(), mgr, ctrlelection.Options{
+		LeaderElection: true, LeaderElectionID: lease, LeaderElectionNamespace: l.times.Namespace,
+		RenewDeadline: l.times.RenewDeadline,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("making a client for the Lease: %w", err)
-	}
-	l.lease = &resourcelock.LeaseLock{
-		LeaseMeta: metav1.ObjectMeta{Namespace: l.times.Namespace, Name: lease},
-		Client:    client,
-		LockConfig: resourcelock.ResourceLockConfig{
-			Identity: identity,
-			//nolint:staticcheck // client-go's election takes no recorder of the newer kind
-			EventRecorder: mgr.GetEventRecorderFor(identity),
-		},
 	}
 	return l, nil
 }
@@ -238,11 +219,8 @@ func (l *Leader) release(ctx context.Context) {
 	// A renewal that was cancelled may arrive in between.
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {
 		record, _, err := l.lease.Get(ctx)
-		if apierrors.IsNotFound(err) || (err == nil && record.HolderIdentity != l.lease.Identity()) {
-			return nil
-		}
-		if err != nil {
-			return err
+		if err != nil || record.HolderIdentity != l.lease.Identity() {
+			return client.IgnoreNotFound(err)
 		}
 		now := metav1.Now()
 		return l.lease.Update(ctx, resourcelock.LeaderElectionRecord{
