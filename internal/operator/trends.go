@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/trends"
 )
@@ -19,17 +21,11 @@ func (s *sampler) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (s *sampler) Start(ctx context.Context) error {
-	ticker := time.NewTicker(trends.Every)
-	defer ticker.Stop()
-	for {
+	wait.UntilWithContext(ctx, func(context.Context) {
 		if snapshot := s.table.Current(); snapshot != nil {
 			pools, consumers := trends.SamplesOf(snapshot)
 			s.ring.Add(time.Now(), pools, consumers)
 		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-	}
+	}, trends.Every)
+	return nil
 }

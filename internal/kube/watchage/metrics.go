@@ -11,8 +11,6 @@ var (
 			"if it has several, of the one that has been silent for longest.", []string{"resource"}, nil)
 )
 
-var _ prometheus.Collector = &Monitor{}
-
 func newSilent() prometheus.Counter {
 	return prometheus.NewCounter(prometheus.CounterOpts{
 		Name: "proffer_api_requests_silent_total",

@@ -10,6 +10,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 const (
@@ -57,8 +58,7 @@ type watch struct {
 }
 
 func (w *watch) alive() {
-	now := time.Now()
-	w.seen.Store(&now)
+	w.seen.Store(new(time.Now()))
 }
 
 // begin returns the watch that a request is for. It ages from its first request until the request's own
@@ -122,15 +122,8 @@ func (*Monitor) NeedLeaderElection() bool { return false }
 
 // Start logs when news becomes stale and when all of it is fresh again, until the context ends.
 func (m *Monitor) Start(ctx context.Context) error {
-	ticker := time.NewTicker(checkInterval)
-	defer ticker.Stop()
 	stale := false
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	wait.UntilWithContext(ctx, func(context.Context) {
 		switch resource, age := m.Oldest(); {
 		case age > StaleAfter && !stale:
 			stale = true
@@ -140,5 +133,6 @@ func (m *Monitor) Start(ctx context.Context) error {
 			stale = false
 			m.log.Info("All watches are alive again")
 		}
-	}
+	}, checkInterval)
+	return nil
 }
