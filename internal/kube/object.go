@@ -1,9 +1,17 @@
 package kube
 
 import (
+	"context"
+	"encoding/json"
+	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	toolscache "k8s.io/client-go/tools/cache"
 )
 
@@ -23,6 +31,28 @@ func Text(u *unstructured.Unstructured, path ...string) string {
 	value, _, _ := unstructured.NestedFieldNoCopy(u.Object, path...)
 	text, _ := value.(string)
 	return text
+}
+
+// Encode returns an object of a Go type as one that is written without it.
+func Encode(kind schema.GroupVersionKind, object any) (*unstructured.Unstructured, error) {
+	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding: %w", err)
+	}
+	u := &unstructured.Unstructured{Object: fields}
+	u.SetGroupVersionKind(kind)
+	return u, nil
+}
+
+// MergePatch makes a merge patch of an object.
+func MergePatch(
+	ctx context.Context, objects dynamic.ResourceInterface, name string, patch map[string]any,
+) (*unstructured.Unstructured, error) {
+	body, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding: %w", err)
+	}
+	return objects.Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{FieldManager: FieldManager})
 }
 
 // Identity returns a copy of an object that keeps only its kind, its namespace and name, its UID, its

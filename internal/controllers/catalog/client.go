@@ -5,10 +5,10 @@ import (
 	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // errNotShown is returned for an entry that a later state of the catalog does not have.
@@ -68,21 +68,14 @@ func (c objectClient) remove(ctx context.Context, j job) error {
 		return nil
 	}
 	at := metav1.Preconditions{UID: &j.have.UID, ResourceVersion: &j.have.Version}
-	err := c.resourceOf(j.id).Delete(ctx, j.name, metav1.DeleteOptions{Preconditions: &at})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return client.IgnoreNotFound(c.resourceOf(j.id).Delete(ctx, j.name, metav1.DeleteOptions{Preconditions: &at}))
 }
 
 // read returns the object as it is in the API server, nil for one that does not exist.
 func (c objectClient) read(ctx context.Context, i id) (*observed, error) {
 	object, err := c.resourceOf(i).Get(ctx, i.name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, client.IgnoreNotFound(err)
 	}
 	o := observe(object)
 	return &o, nil

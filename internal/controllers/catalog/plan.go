@@ -17,20 +17,18 @@ import (
 
 // state is one state of the catalog. It never changes.
 type state interface {
-	// tenants are the peerings with consumers.
-	tenants() []table.Tenant
-	// classes returns the classes that are shown to a tenant, each once, and kept those whose Offers stay as
-	// they are.
+	// Tenants are the peerings with consumers.
+	Tenants() []table.Tenant
+	// classes returns the classes that are shown to a tenant, each once, and Kept those of a consumer whose Offers
+	// stay as they are.
 	classes(to table.Tenant) []string
-	kept(to table.Tenant) []string
+	Kept(consumer string) []string
 	// offer returns the entry of a class as of now, and whether it is shown.
 	offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool)
 }
 
 // published is the state of a catalog.
 type published struct{ *catalog.Catalog }
-
-func (p published) tenants() []table.Tenant { return p.Tenants() }
 
 func (p published) classes(to table.Tenant) []string {
 	entries := p.In(to)
@@ -40,8 +38,6 @@ func (p published) classes(to table.Tenant) []string {
 	}
 	return all
 }
-
-func (p published) kept(to table.Tenant) []string { return p.Kept(to.Consumer) }
 
 func (p published) offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool) {
 	entries := p.In(to)
@@ -136,17 +132,12 @@ func (p *plan) compare(latest state, role types.UID, now time.Time) {
 	if same {
 		return
 	}
-	want := p.desired(latest, role)
-	for i, due := range p.replace(before == nil, want, latest, role, now) {
-		p.enqueue(i, due.Sub(now))
-	}
+	p.replace(before == nil, p.desired(latest, role), latest, role, now)
 }
 
-// replace makes this what should exist, and returns when the objects are due that this concerns: all of
-// them if they are the first ones.
-func (p *plan) replace(
-	first bool, want map[id]*wantedObject, latest state, role types.UID, now time.Time,
-) map[id]time.Time {
+// replace makes this what should exist, and enqueues the objects that this concerns: all of them if they are
+// the first ones.
+func (p *plan) replace(first bool, want map[id]*wantedObject, latest state, role types.UID, now time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.state, p.role = latest, role
@@ -176,16 +167,14 @@ func (p *plan) replace(
 		}
 		known.tenant, known.want, known.present, known.kept = o.tenant, o.want, true, false
 	}
-	dues := map[id]time.Time{}
 	for i, o := range changed {
 		if o.writing {
 			continue // It is looked at after the write. Before, it would come ahead of others that are due.
 		}
 		if due := p.due(o, now); !due.IsZero() {
-			dues[i] = due
+			p.enqueue(i, due.Sub(now))
 		}
 	}
-	return dues
 }
 
 // object returns the object of this ID, which is created if it is not known.
@@ -201,7 +190,7 @@ func (p *plan) object(i id) *wantedObject {
 // desired returns what should exist.
 func (p *plan) desired(latest state, role types.UID) map[id]*wantedObject {
 	all := map[id]*wantedObject{}
-	tenants, others := usable(latest.tenants())
+	tenants, others := usable(latest.Tenants())
 	p.events.unpublished(others)
 	add := func(j job) {
 		o := &wantedObject{id: j.id, tenant: j.tenant}
@@ -216,7 +205,7 @@ func (p *plan) desired(latest state, role types.UID) map[id]*wantedObject {
 			j.id = id{offers, tenant.Namespace, class}
 			add(j)
 		}
-		for _, class := range latest.kept(tenant) {
+		for _, class := range latest.Kept(tenant.Consumer) {
 			i := id{offers, tenant.Namespace, class}
 			all[i] = &wantedObject{id: i, kept: true}
 		}

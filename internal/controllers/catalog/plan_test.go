@@ -36,7 +36,7 @@ type shown struct {
 	keeps []string
 }
 
-func (s *shown) tenants() []table.Tenant {
+func (s *shown) Tenants() []table.Tenant {
 	var all []table.Tenant
 	for consumer := range s.titles {
 		all = append(all, table.Tenant{
@@ -50,7 +50,7 @@ func (s *shown) classes(to table.Tenant) []string {
 	return slices.Collect(maps.Keys(s.titles[to.Consumer]))
 }
 
-func (s *shown) kept(table.Tenant) []string { return s.keeps }
+func (s *shown) Kept(string) []string { return s.keeps }
 
 func (s *shown) offer(to table.Tenant, class string, now time.Time) (v1alpha1.OfferStatus, bool) {
 	title, found := s.titles[to.Consumer][class]

@@ -10,13 +10,13 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/catalog"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
@@ -70,7 +70,7 @@ func labels() map[string]string {
 
 // offerOf returns the Offer with this status.
 func offerOf(t table.Tenant, status *v1alpha1.OfferStatus) (*unstructured.Unstructured, error) {
-	return encode(v1alpha1.GroupVersion.WithKind(string(offers)), &v1alpha1.Offer{
+	return kube.Encode(v1alpha1.GroupVersion.WithKind(string(offers)), &v1alpha1.Offer{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: t.Namespace, Name: status.Class, Labels: labels(),
 			OwnerReferences: []metav1.OwnerReference{
@@ -96,17 +96,7 @@ func bindingOf(t table.Tenant, role types.UID, subjects []Subject) (*unstructure
 	for _, s := range subjects {
 		b.Subjects = append(b.Subjects, s.forCluster(t.Consumer))
 	}
-	return encode(rbacv1.SchemeGroupVersion.WithKind(string(bindings)), b)
-}
-
-func encode(kind schema.GroupVersionKind, object any) (*unstructured.Unstructured, error) {
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
-	}
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(kind)
-	return u, nil
+	return kube.Encode(rbacv1.SchemeGroupVersion.WithKind(string(bindings)), b)
 }
 
 // fingerprint identifies the content of an object, without the times in an Offer.

@@ -2,17 +2,14 @@ package orchestration
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 )
 
@@ -27,18 +24,10 @@ func (c objectClient) write(ctx context.Context, w write) (*unstructured.Unstruc
 	case create:
 		return api.Create(ctx, w.object(), metav1.CreateOptions{FieldManager: proffer})
 	case update:
-		patch, err := json.Marshal(w.patch())
-		if err != nil {
-			return nil, fmt.Errorf("encoding: %w", err)
-		}
-		return api.Patch(ctx, offloadingName, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: proffer})
+		return kube.MergePatch(ctx, api, offloadingName, w.patch())
 	default:
 		at := metav1.Preconditions{UID: &w.have.uid, ResourceVersion: &w.have.version}
-		err := api.Delete(ctx, offloadingName, metav1.DeleteOptions{Preconditions: &at})
-		if apierrors.IsNotFound(err) {
-			err = nil
-		}
-		return nil, err
+		return nil, client.IgnoreNotFound(api.Delete(ctx, offloadingName, metav1.DeleteOptions{Preconditions: &at}))
 	}
 }
 
@@ -48,11 +37,9 @@ func (c objectClient) writeStatus(
 ) (*unstructured.Unstructured, error) {
 	next := o.DeepCopy()
 	next.Status = *status
-	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(next)
+	u, err := kube.Encode(v1alpha1.GroupVersion.WithKind("Orchestration"), next)
 	if err != nil {
-		return nil, fmt.Errorf("encoding: %w", err)
+		return nil, err
 	}
-	u := &unstructured.Unstructured{Object: fields}
-	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Orchestration"))
 	return c.Resource(orchestrations).UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: proffer})
 }

@@ -2,7 +2,6 @@ package podsecurity
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"time"
 
@@ -10,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
@@ -61,9 +59,9 @@ func (r *reconciler) informer() toolscache.SharedIndexInformer {
 
 // Reconcile raises a namespace that lacks the level.
 func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
-	u, err := r.namespaces.Get(req.NamespacedName)
-	if err != nil || u == nil || !r.level.lacks(u) {
-		return reconcile.Result{}, err
+	u := r.namespaces.Get(req.NamespacedName)
+	if u == nil || !r.level.lacks(u) {
+		return reconcile.Result{}, nil
 	}
 	// A namespace that is created again is another one.
 	content := string(r.level) + " " + string(u.GetUID())
@@ -82,15 +80,11 @@ func (r *reconciler) Reconcile(ctx context.Context, req reconcile.Request) (reco
 // set sets the level of a namespace at the version that was read: a level that an admin has just set
 // stays.
 func (r *reconciler) set(ctx context.Context, u *unstructured.Unstructured) error {
-	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"resourceVersion": u.GetResourceVersion(), "labels": map[string]string{enforceLabel: string(r.level)},
-	}})
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
-	_, err = r.client.Resource(namespaceResource).Patch(ctx, u.GetName(), types.MergePatchType, body,
-		metav1.PatchOptions{FieldManager: kube.FieldManager})
+	patch := map[string]any{"metadata": map[string]any{
+		"resourceVersion": u.GetResourceVersion(), "labels": map[string]string{enforceLabel: string(r.level)},
+	}}
+	_, err := kube.MergePatch(ctx, r.client.Resource(namespaceResource), u.GetName(), patch)
 	return err
 }

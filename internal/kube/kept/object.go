@@ -3,7 +3,6 @@ package kept
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -74,9 +73,9 @@ func (o *Object) selectOne(list *metav1.ListOptions) {
 // restored from a backup, it never does, because versions begin again at an earlier one. So the API server is asked
 // if an earlier one was seen.
 func (o *Object) Present(ctx context.Context) (*unstructured.Unstructured, error) {
-	seen, err := o.informer.Get(o.Name)
-	if err != nil || o.version == "" {
-		return seen, err
+	seen := o.informer.Get(o.Name)
+	if o.version == "" {
+		return seen, nil
 	}
 	if seen != nil {
 		order, err := resourceversion.CompareResourceVersion(seen.GetResourceVersion(), o.version)
@@ -196,13 +195,8 @@ func (o *Object) patch(
 func (o *Object) merge(
 	ctx context.Context, object *unstructured.Unstructured, changes map[string]any,
 ) (*unstructured.Unstructured, error) {
-	body, err := json.Marshal(map[string]any{
+	objects := o.Client.Resource(o.Resource).Namespace(o.Name.Namespace)
+	return kube.MergePatch(ctx, objects, o.Name.Name, map[string]any{
 		"metadata": map[string]any{"resourceVersion": object.GetResourceVersion()}, "data": changes,
 	})
-	if err != nil {
-		return nil, err
-	}
-	objects := o.Client.Resource(o.Resource).Namespace(o.Name.Namespace)
-	options := metav1.PatchOptions{FieldManager: kube.FieldManager}
-	return objects.Patch(ctx, o.Name.Name, types.MergePatchType, body, options)
 }

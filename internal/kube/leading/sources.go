@@ -2,7 +2,6 @@ package leading
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -66,11 +65,22 @@ func (t *Trigger) Start(ctx context.Context, q queue) error {
 }
 
 // Wake enqueues every request at the end of the window.
-func (t *Trigger) Wake() { t.enqueue(t.all) }
+func (t *Trigger) Wake() { t.Enqueue(t.all()...) }
 
 // Enqueue enqueues these requests at the end of the window.
 func (t *Trigger) Enqueue(requests ...reconcile.Request) {
-	t.enqueue(func() []reconcile.Request { return requests })
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.queue == nil {
+		return
+	}
+	now := time.Now()
+	if !t.due.After(now) {
+		t.due = now.Add(max(t.period/2, t.period-now.Sub(t.due)))
+	}
+	for _, r := range requests {
+		t.queue.AddAfter(r, t.due.Sub(now))
+	}
 }
 
 // EnqueueAfter enqueues these requests after this time, whatever the window.
@@ -82,21 +92,6 @@ func (t *Trigger) EnqueueAfter(after time.Duration, requests ...reconcile.Reques
 	}
 	for _, r := range requests {
 		t.queue.AddAfter(r, after)
-	}
-}
-
-func (t *Trigger) enqueue(requests func() []reconcile.Request) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.queue == nil {
-		return
-	}
-	now := time.Now()
-	if !t.due.After(now) {
-		t.due = now.Add(max(t.period/2, t.period-now.Sub(t.due)))
-	}
-	for _, r := range requests() {
-		t.queue.AddAfter(r, t.due.Sub(now))
 	}
 }
 
@@ -141,14 +136,9 @@ func (i *Informer) WaitForSync(ctx context.Context) error {
 }
 
 // Get returns an object as it was last seen in this term, nil if there is none.
-func (i *Informer) Get(name types.NamespacedName) (*unstructured.Unstructured, error) {
-	object, found, err := (*i.store.Load()).GetByKey(toolscache.NewObjectName(name.Namespace, name.Name).String())
-	if err != nil || !found {
-		return nil, err
-	}
-	u, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("got a %T instead of an unstructured object", object)
-	}
-	return u, nil
+func (i *Informer) Get(name types.NamespacedName) *unstructured.Unstructured {
+	// It never fails.
+	object, _, _ := (*i.store.Load()).GetByKey(toolscache.NewObjectName(name.Namespace, name.Name).String())
+	u, _ := object.(*unstructured.Unstructured)
+	return u
 }
