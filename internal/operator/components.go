@@ -22,7 +22,7 @@ func (h *house) ofComponents() (r room, err error) {
 			Known: h.informers, Holding: h.tenure.Holds, Recorder: h.recorder, Restores: h.restores,
 			Log: h.log.WithName("orchestrations"),
 		})
-		r.leading, r.collectors = append(r.leading, placing), append(r.collectors, placing)
+		r.leading, r.collectors = append(r.leading, placing), append(r.collectors, placing.Metrics()...)
 	}
 	return r, nil
 }

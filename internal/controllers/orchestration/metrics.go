@@ -6,11 +6,6 @@ import (
 	"proffer.dev/proffer/internal/kube"
 )
 
-var namespacesDesc = prometheus.NewDesc("proffer_orchestration_namespaces",
-	"Number of namespaces of consumers by state: placed on the chosen providers, waiting, refused, or foreign: "+
-		"with a NamespaceOffloading that is not Proffer's.",
-	[]string{"state"}, nil)
-
 // The kinds of objects that are written.
 const kindStatus, kindOffloading = "Orchestration", "NamespaceOffloading"
 
@@ -20,23 +15,24 @@ func newWriteCounter() kube.WriteCounter {
 			"written, conflict or failed.", kindStatus, kindOffloading)
 }
 
-// Describe implements prometheus.Collector.
-func (w *Writer) Describe(ch chan<- *prometheus.Desc) {
-	w.writes.Describe(ch)
-	ch <- namespacesDesc
+func newNamespaces() *prometheus.GaugeVec {
+	return prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "proffer_orchestration_namespaces",
+		Help: "Number of namespaces of consumers by state: placed on the chosen providers, waiting, refused, or foreign: " +
+			"with a NamespaceOffloading that is not Proffer's.",
+	}, []string{"state"})
 }
 
-// Collect implements prometheus.Collector. Only the leader has numbers of namespaces.
-func (w *Writer) Collect(ch chan<- prometheus.Metric) {
-	w.writes.Collect(ch)
-	p := w.latest.Load()
-	if p == nil {
-		return
-	}
-	counts := map[string]int{
+// Metrics returns the counters of the writes, and the numbers of namespaces, which only the leader has.
+func (w *Writer) Metrics() []prometheus.Collector {
+	return []prometheus.Collector{w.writes, w.namespaces}
+}
+
+// count sets the numbers of namespaces.
+func (w *Writer) count(p *plan) {
+	for state, n := range map[string]int{
 		"placed": p.placed, "waiting": p.waiting, "refused": len(p.refusals), "foreign": p.foreign,
-	}
-	for state, n := range counts {
-		ch <- prometheus.MustNewConstMetric(namespacesDesc, prometheus.GaugeValue, float64(n), state)
+	} {
+		w.namespaces.WithLabelValues(state).Set(float64(n))
 	}
 }

@@ -197,19 +197,12 @@ type offloading struct {
 	uid     types.UID
 	version string
 	// manager is the last other writer of it.
-	manager       string
-	ours          bool
-	deleting      bool
-	orchestration string
-	// selected are the IDs in the selector, sorted, without broker.None. exact is set if the spec is one
-	// that encode makes.
-	selected []string
-	exact    bool
-	strategy string
-	// draining are the deadlines of the selected providers that are no longer chosen, drain the time that
-	// a drain takes at most.
-	draining map[string]time.Time
-	drain    time.Duration
+	manager  string
+	ours     bool
+	deleting bool
+	state
+	// exact is set if the spec is one that encode makes.
+	exact bool
 	// present are the providers that have the namespace.
 	present map[string]bool
 }
@@ -218,10 +211,11 @@ func parseOffloading(u *unstructured.Unstructured) offloading {
 	annotations := u.GetAnnotations()
 	o := offloading{
 		uid: u.GetUID(), version: u.GetResourceVersion(), manager: restore.LastManager(u),
-		deleting:      u.GetDeletionTimestamp() != nil,
-		orchestration: annotations[Annotation], strategy: kube.Text(u, "spec", "podOffloadingStrategy"),
-		draining: parseDeadlines(annotations[drainingAnnotation]), drain: defaultDrain * time.Minute,
-		present: map[string]bool{},
+		deleting: u.GetDeletionTimestamp() != nil, present: map[string]bool{},
+		state: state{
+			orchestration: annotations[Annotation], strategy: kube.Text(u, "spec", "podOffloadingStrategy"),
+			draining: parseDeadlines(annotations[drainingAnnotation]), drain: defaultDrain * time.Minute,
+		},
 	}
 	o.ours = u.GetLabels()[ManagedByLabel] == proffer && o.orchestration != ""
 	if minutes, err := strconv.ParseUint(annotations[drainTimeAnnotation], 10, 16); err == nil {

@@ -75,10 +75,11 @@ func TestLiqosOwnTypesAreRead(t *testing.T) {
 		}},
 	}))
 	want := offloading{
-		exact: true, strategy: remoteStrategy, selected: []string{"milan", "oslo"}, draining: map[string]time.Time{}, drain: defaultDrain * time.Minute,
+		exact:   true,
+		state:   state{strategy: remoteStrategy, selected: []string{"milan", "oslo"}, draining: map[string]time.Time{}, drain: defaultDrain * time.Minute},
 		present: map[string]bool{"milan": true, "oslo": false},
 	}
-	if diff := cmp.Diff(want, o, cmp.AllowUnexported(offloading{})); diff != "" {
+	if diff := cmp.Diff(want, o, cmp.AllowUnexported(offloading{}, state{})); diff != "" {
 		t.Errorf("NamespaceOffloading (-want +got):\n%s", diff)
 	}
 	if mapping != string(offloadingv1beta1.DefaultNameMappingStrategyType) || localStrategy != string(offloadingv1beta1.LocalPodOffloadingStrategyType) {

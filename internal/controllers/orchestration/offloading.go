@@ -36,9 +36,12 @@ const (
 // state is the content of a NamespaceOffloading of ours.
 type state struct {
 	orchestration, strategy string
-	selected                []string
-	draining                map[string]time.Time
-	drain                   time.Duration
+	// selected are the IDs in the selector, sorted, without broker.None.
+	selected []string
+	// draining are the deadlines of the selected providers that are no longer chosen, drain the time that
+	// a drain takes at most.
+	draining map[string]time.Time
+	drain    time.Duration
 }
 
 // write is one write of the NamespaceOffloading of a namespace.

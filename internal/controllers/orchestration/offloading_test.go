@@ -15,8 +15,8 @@ var noon = time.Date(2026, 11, 25, 12, 0, 0, 0, time.UTC)
 // namespace.
 func ours(selected ...string) *offloading {
 	o := &offloading{
-		ours: true, exact: true, orchestration: "o", strategy: remoteStrategy, selected: selected, drain: 30 * time.Minute,
-		draining: map[string]time.Time{}, present: map[string]bool{},
+		ours: true, exact: true, present: map[string]bool{},
+		state: state{orchestration: "o", strategy: remoteStrategy, selected: selected, drain: 30 * time.Minute, draining: map[string]time.Time{}},
 	}
 	for _, id := range selected {
 		o.present[id] = true

@@ -7,10 +7,10 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
@@ -65,7 +65,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Writer puts Orchestrations into force. It is work for the leader, and a prometheus.Collector.
+// Writer puts Orchestrations into force. It is work for the leader.
 type Writer struct {
 	Config
 	passes  *leading.Trigger
@@ -73,8 +73,8 @@ type Writer struct {
 	writes  kube.WriteCounter
 	// statuses and offloadings pace the writes of both kinds.
 	statuses, offloadings *restore.Pacer
-	// latest is the latest plan while this process leads, nil otherwise.
-	latest atomic.Pointer[plan]
+	// namespaces are the numbers of namespaces in the latest plan while this process leads.
+	namespaces *prometheus.GaugeVec
 }
 
 // NewWriter returns a Writer that has not started.
@@ -84,6 +84,7 @@ func NewWriter(config Config) *Writer {
 	}
 	return &Writer{
 		Config: config, limiter: rate.NewLimiter(qps, qps), writes: newWriteCounter(),
+		namespaces:  newNamespaces(),
 		passes:      leading.NewTrigger(passPeriod, leading.Single(types.NamespacedName{Name: controllerName})),
 		statuses:    config.Restores.Pacer(kindStatus, config.Log),
 		offloadings: config.Restores.Pacer(kindOffloading, config.Log),
@@ -98,7 +99,7 @@ func (w *Writer) Wake() { w.passes.Wake() }
 func (w *Writer) Start(ctx context.Context) error {
 	r := &reconciler{Writer: w, events: newEvents(w.Recorder)}
 	r.caches, r.watches = watch(w.Client, w.Wake, w.Log)
-	defer w.latest.Store(nil)
+	defer w.namespaces.Reset()
 	lists := leading.Lists{
 		Informers: slices.Concat(w.Known, r.watches.all), Log: w.Log,
 		Waiting: "Orchestrations are not in force yet: the operator cannot list all that it needs; " +
@@ -143,7 +144,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if p == nil {
 		return finished(ctx, podsPeriod, err)
 	}
-	r.latest.Store(p)
+	r.count(p)
 	r.events.refuse(p.refusals)
 	var writes outcome
 	recorded := r.record(ctx, p, &writes)
@@ -203,10 +204,9 @@ func (r *reconciler) gather(now time.Time) *world {
 		offloadings: map[string]offloading{}, labels: map[string]map[string]string{},
 		providers: r.caches.providers(r.pods, now),
 	}
-	for _, o := range r.caches.orchestrations.All() {
-		out.orchestrations = append(out.orchestrations, o)
-	}
-	slices.SortFunc(out.orchestrations, func(a, b orchestration) int { return cmp.Compare(a.object.Name, b.object.Name) })
+	out.orchestrations = slices.SortedFunc(maps.Values(r.caches.orchestrations.All()), func(a, b orchestration) int {
+		return cmp.Compare(a.object.Name, b.object.Name)
+	})
 	for key, o := range r.caches.offloadings.All() {
 		out.offloadings[path.Dir(key)] = o
 	}
