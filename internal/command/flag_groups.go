@@ -23,20 +23,20 @@ func (o *commandOptions) flagGroups() []flagGroup {
 	others := flag.NewFlagSet("", flag.ContinueOnError)
 	config.RegisterFlags(others)
 	o.zap.BindFlags(others)
-	return []flagGroup{
-		{"General", o.generalFlags(others)},
-		{"gRPC, for Liqo v0.6 to v0.10", o.grpcFlags()},
-		{"ResourceSlices, for Liqo v1", o.sliceFlags()},
-		{"HTTP", o.httpFlags()},
-		{"Leader election", o.electionFlags()},
-		{"Logs", logFlags(others)},
+	var groups []flagGroup
+	add := func(title string, to func(fs *pflag.FlagSet, others *flag.FlagSet)) {
+		fs := pflag.NewFlagSet("", pflag.ContinueOnError)
+		fs.SortFlags = false
+		to(fs, others)
+		groups = append(groups, flagGroup{title, fs})
 	}
-}
-
-func newFlags() *pflag.FlagSet {
-	fs := pflag.NewFlagSet("", pflag.ContinueOnError)
-	fs.SortFlags = false
-	return fs
+	add("General", o.generalFlags)
+	add("gRPC, for Liqo v0.6 to v0.10", o.grpcFlags)
+	add("ResourceSlices, for Liqo v1", o.sliceFlags)
+	add("HTTP", o.httpFlags)
+	add("Leader election", o.electionFlags)
+	add("Logs", logFlags)
+	return groups
 }
 
 // take adds a flag of another package with our usage text and its real default.
@@ -46,8 +46,7 @@ func take(fs *pflag.FlagSet, others *flag.FlagSet, name, usage, byDefault string
 	fs.AddFlag(f)
 }
 
-func (o *commandOptions) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
-	fs := newFlags()
+func (o *commandOptions) generalFlags(fs *pflag.FlagSet, others *flag.FlagSet) {
 	fs.BoolVarP(&o.help, "help", "h", false, "Print this help and exit.")
 	fs.BoolVar(&o.version, printVersion, false, "Print the version and exit.")
 	fs.StringVar(&o.config, "config", "",
@@ -63,11 +62,9 @@ func (o *commandOptions) generalFlags(others *flag.FlagSet) *pflag.FlagSet {
 	fs.Var(newPeriod(&o.NodeGrace, operator.DefaultNodeGrace, maxNodeGrace), "node-grace-period",
 		"The time for which a node that is not Ready, or has lost a label or all of a resource, counts as before; "+
 			"0 disables it.")
-	return fs
 }
 
-func (o *commandOptions) grpcFlags() *pflag.FlagSet {
-	fs := newFlags()
+func (o *commandOptions) grpcFlags(fs *pflag.FlagSet, _ *flag.FlagSet) {
 	fs.StringVar(&o.grpc, "grpc-bind-address", ":6001", "The `address` at which Liqo reads offers.")
 	fs.Var(&o.form, "grpc-form",
 		"The `form` of the protocol at --grpc-bind-address: pools for Liqo v0.9 and v0.10, or flat for Liqo v0.6 to v0.8.")
@@ -78,11 +75,9 @@ func (o *commandOptions) grpcFlags() *pflag.FlagSet {
 	fs.StringVar(&o.TLS.KeyFile, "grpc-tls-key", "", "The `file` with the private key of --grpc-tls-cert.")
 	fs.StringVar(&o.TLS.ClientCAFile, "grpc-client-ca", "",
 		"The `file` with the CA certificates that verify client certificates; without it, clients need no certificate.")
-	return fs
 }
 
-func (o *commandOptions) sliceFlags() *pflag.FlagSet {
-	fs := newFlags()
+func (o *commandOptions) sliceFlags(fs *pflag.FlagSet, _ *flag.FlagSet) {
 	fs.StringVar(&o.ServedClasses, "served-classes", "",
 		"The `name` of an AdmissionParams, in the namespace of the Lease, in which the operator lists "+
 			"the classes that policies offer; see the component served-classes.")
@@ -110,11 +105,9 @@ func (o *commandOptions) sliceFlags() *pflag.FlagSet {
 	fs.BoolVar(&o.LegacyToggle, "legacy-toggle", false,
 		"Also allow callers of /api/toggle to disable and enable providers with GET, "+
 			"as the broker of Liqo's early days did, for --orchestrate.")
-	return fs
 }
 
-func (o *commandOptions) httpFlags() *pflag.FlagSet {
-	fs := newFlags()
+func (o *commandOptions) httpFlags(fs *pflag.FlagSet, _ *flag.FlagSet) {
 	fs.StringVar(&o.MetricsAddress, "metrics-bind-address", ":8443",
 		"The `address` of /metrics, /offers, /api and the pages at /ui/, over HTTPS, "+
 			"for callers that the API server authorizes; empty or 0 disables them.")
@@ -132,20 +125,16 @@ func (o *commandOptions) httpFlags() *pflag.FlagSet {
 	fs.BoolVar(&o.Catalog.Anonymous, "catalog-anonymous", false,
 		"Show callers of --catalog-bind-address without credentials the clusters that this one is peered with, "+
 			"and the classes without amounts.")
-	return fs
 }
 
-func (o *commandOptions) electionFlags() *pflag.FlagSet {
-	fs := newFlags()
+func (o *commandOptions) electionFlags(fs *pflag.FlagSet, _ *flag.FlagSet) {
 	fs.BoolVar(&o.leaderElect, "leader-elect", false,
 		"Write to the API server only while this replica holds the Lease; required with more than one replica.")
 	fs.StringVar(&o.election.Namespace, "leader-election-namespace", "",
 		"The `namespace` of the Lease; by default, that of the Pod.")
-	return fs
 }
 
-func logFlags(others *flag.FlagSet) *pflag.FlagSet {
-	fs := newFlags()
+func logFlags(fs *pflag.FlagSet, others *flag.FlagSet) {
 	take(fs, others, "zap-log-level",
 		"The lowest `level` that is logged: error, info, debug, or a number above 0, where a larger one logs more.",
 		"info")
@@ -156,7 +145,6 @@ func logFlags(others *flag.FlagSet) *pflag.FlagSet {
 		"The lowest `level` that is logged with a stack trace: info, error or panic.", "error")
 	take(fs, others, "zap-devel",
 		"Use the defaults for development: level debug, format console, and stack traces from warnings on.", "false")
-	return fs
 }
 
 // form is the value of --grpc-form.

@@ -17,6 +17,7 @@ import (
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/resourcereader"
+	"proffer.dev/proffer/internal/web/outside"
 )
 
 const (
@@ -57,17 +58,10 @@ func parseFlags(args []string, help io.Writer, p Program) (commandOptions, error
 	var o commandOptions
 	groups := o.flagGroups()
 	all := pflag.NewFlagSet("proffer", pflag.ContinueOnError)
-	// The caller prints the error, once. By default the flag package would print it too, with the
-	// whole help.
-	all.SetOutput(io.Discard)
-	all.Usage = func() {}
 	for _, g := range groups {
 		all.AddFlagSet(g.flags)
 	}
-	err := oneDash(args)
-	if err == nil {
-		err = all.Parse(args)
-	}
+	err := parse(all, args)
 	switch {
 	case o.help || errors.Is(err, pflag.ErrHelp):
 		printHelp(help, groups)
@@ -153,9 +147,11 @@ func (o *commandOptions) checkLists() error {
 		return errors.New("--leader-election-namespace has no effect without leader election: " +
 			"write --leader-elect too, or leave it out")
 	}
-	if o.ServedClasses != "" && len(validation.IsDNS1123Subdomain(o.ServedClasses)) > 0 {
-		return fmt.Errorf("--served-classes=%q is not the name of an AdmissionParams: "+
-			"write lower-case letters, digits, '-' and '.', such as proffer-served-classes", o.ServedClasses)
+	for _, list := range [][2]string{{"served-classes", o.ServedClasses}, {"placements", o.Placements}} {
+		if flag, name := list[0], list[1]; name != "" && len(validation.IsDNS1123Subdomain(name)) > 0 {
+			return fmt.Errorf("--%s=%q is not the name of an AdmissionParams: "+
+				"write lower-case letters, digits, '-' and '.', such as proffer-%[1]s", flag, name)
+		}
 	}
 	if len(o.OtherClasses) > 0 && o.ServedClasses == "" {
 		return errors.New("--other-served-class has no effect without --served-classes: write both, or leave it out")
@@ -165,10 +161,6 @@ func (o *commandOptions) checkLists() error {
 			return fmt.Errorf("--other-served-class=%q is not a class: write at most 63 lower-case letters, digits and '-', "+
 				"such as default", class)
 		}
-	}
-	if o.Placements != "" && len(validation.IsDNS1123Subdomain(o.Placements)) > 0 {
-		return fmt.Errorf("--placements=%q is not the name of an AdmissionParams: "+
-			"write lower-case letters, digits, '-' and '.', such as proffer-placements", o.Placements)
 	}
 	if o.podSecurity != "" {
 		var err error
@@ -240,7 +232,7 @@ func (o *commandOptions) checkCatalog() error {
 		return errors.New("--catalog-tls-cert-file needs the private key: write --catalog-tls-key-file too")
 	case key && !cert:
 		return errors.New("--catalog-tls-key-file needs the certificate: write --catalog-tls-cert-file too")
-	case c.Address != "" && !cert && !c.Loopback():
+	case c.Address != "" && !cert && !outside.Loopback(c.Address):
 		return fmt.Errorf("--catalog-bind-address=%s needs TLS: "+
 			"write --catalog-tls-cert-file and --catalog-tls-key-file too, "+
 			"or a loopback address such as 127.0.0.1:8444", c.Address)

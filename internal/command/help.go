@@ -55,6 +55,17 @@ func oneDash(args []string) error {
 	return nil
 }
 
+// parse reads a command line. The caller prints the error, once. By default the flag package would print it
+// too, with the whole help.
+func parse(flags *pflag.FlagSet, args []string) error {
+	flags.SetOutput(io.Discard)
+	flags.Usage = func() {}
+	if err := oneDash(args); err != nil {
+		return err
+	}
+	return flags.Parse(args)
+}
+
 // whatToWrite returns the error with a message that says what to write instead.
 func whatToWrite(err error) error {
 	if unknown, ok := errors.AsType[*pflag.NotExistError](err); ok {

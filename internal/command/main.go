@@ -3,6 +3,7 @@
 package command
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -16,6 +17,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
+	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/visible"
 	"proffer.dev/proffer/plugin"
 )
@@ -87,6 +89,19 @@ func run(args []string, p Program, with ...func(*commandOptions)) int {
 		return 1
 	}
 	return 0
+}
+
+// runOperator runs the operator until the context ends.
+func runOperator(ctx context.Context, config *rest.Config, o commandOptions, p Program) error {
+	out := o.Options
+	out.Version = p.version()
+	if o.publishOffers {
+		out.PublishOffers = &o.offers
+	}
+	if o.leaderElect {
+		out.LeaderElection = &o.election
+	}
+	return o.inUse(operator.Run(ctx, config, out))
 }
 
 // loadConfig returns the configuration of the client of the API server.

@@ -56,15 +56,10 @@ func runMigrate(args []string, p Program) int {
 // parseMigrate reads the command line and the configuration file.
 func parseMigrate(args []string, help io.Writer, p Program) (*metasync.Options, error) {
 	flags := pflag.NewFlagSet(migrateDatabase, pflag.ContinueOnError)
-	flags.SetOutput(io.Discard)
-	flags.Usage = func() {}
 	path := flags.String("config", "", "The configuration file of the operator.")
 	dsn := flags.String("dsn-file", "", "A file with the data source name of an account that may create tables. "+
 		"Default: that of the configuration file.")
-	err := oneDash(args)
-	if err == nil {
-		err = flags.Parse(args)
-	}
+	err := parse(flags, args)
 	switch {
 	case errors.Is(err, pflag.ErrHelp):
 		fmt.Fprint(help, migrateHelp, "Flags:\n", flags.FlagUsagesWrapped(helpWidth(help)))

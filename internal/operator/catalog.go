@@ -26,9 +26,6 @@ type Catalog struct {
 	Anonymous bool
 }
 
-// Loopback reports whether only programs of the same host can connect to the address.
-func (c *Catalog) Loopback() bool { return outside.Loopback(c.Address) }
-
 // listen returns a server that listens, or nil without an address.
 func (c *Catalog) listen(ctx context.Context) (*outside.Server, error) {
 	if c.Address == "" {
