@@ -115,21 +115,3 @@ func withRights(filter metricsserver.Filter) metricsserver.Filter {
 		}), nil
 	}
 }
-
-// withProblems has the filter answer with problems below /api.
-func withProblems(filter metricsserver.Filter) metricsserver.Filter {
-	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-		filtered, err := filter(log, handler)
-		if err != nil {
-			return nil, err
-		}
-		problems := web.Problems(filtered)
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if strings.HasPrefix(r.URL.Path, api.APIPath) {
-				problems.ServeHTTP(w, r)
-				return
-			}
-			filtered.ServeHTTP(w, r)
-		}), nil
-	}
-}

@@ -23,7 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	api "proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/bounded"
 )
 
@@ -58,7 +61,7 @@ func servePorts(
 	handlers map[string]http.Handler,
 ) error {
 	if !disabled(o.ProbeAddress) {
-		listener, err := listen(ctx, o.ProbeAddress)
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.ProbeAddress)
 		if err != nil {
 			return err
 		}
@@ -72,7 +75,7 @@ func servePorts(
 	if disabled(o.MetricsAddress) {
 		return nil
 	}
-	listener, err := listen(ctx, o.MetricsAddress)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.MetricsAddress)
 	if err != nil {
 		return err
 	}
@@ -87,10 +90,6 @@ func servePorts(
 	limited := metricsBounds.Listener(listener, nil)
 	server := metricsBounds.Server(handler, mgr.GetLogger().WithName("metrics"))
 	return addServer(mgr, "metrics", server, tls.NewListener(limited, config))
-}
-
-func listen(ctx context.Context, address string) (net.Listener, error) {
-	return new(net.ListenConfig).Listen(ctx, "tcp", address)
 }
 
 func addServer(mgr ctrl.Manager, name string, server *http.Server, listener net.Listener) error {
@@ -142,17 +141,26 @@ func allChecks(checks map[string]healthz.Checker) http.Handler {
 
 // metricsHandler serves the metrics and the handlers to callers that have the right.
 func metricsHandler(mgr ctrl.Manager, handlers map[string]http.Handler) (http.Handler, error) {
-	authorized, err := authorize(mgr.GetConfig(), mgr.GetHTTPClient())
+	filter, err := authorize(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return nil, err
 	}
-	filter, mux, all := withProblems(authorized), http.NewServeMux(), maps.Clone(handlers)
+	all := maps.Clone(handlers)
 	all["/metrics"] = promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
-	for path, handler := range all {
+	return protected(all, filter)
+}
+
+// protected serves the handlers, by path, behind the filter. Below /api, what it refuses is a problem too.
+func protected(handlers map[string]http.Handler, filter metricsserver.Filter) (http.Handler, error) {
+	mux := http.NewServeMux()
+	for path, handler := range handlers {
 		// The filter logs each wrong token, with a stack trace. Strangers may send any number of them.
 		filtered, err := filter(logr.Discard(), handler)
 		if err != nil {
 			return nil, err
+		}
+		if path == api.APIPath {
+			filtered = web.Problems(filtered)
 		}
 		mux.Handle(path, filtered)
 	}

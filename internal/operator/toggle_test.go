@@ -76,15 +76,11 @@ func (l *togglers) serve(config *rest.Config, legacy bool) (metrics, catalog htt
 	test.Must(l.t, err)
 	pages := web.New(table.New(), capacity.NewLedger(), clusters, nil, "v0.1.0")
 	pages.Toggling = &toggling
-	mux := http.NewServeMux()
-	for path, handler := range pages.Handlers() {
-		mux.Handle(path, handler)
-	}
 	connection, err := rest.HTTPClientFor(config)
 	test.Must(l.t, err)
 	filter, err := authorize(config, connection)
 	test.Must(l.t, err)
-	if metrics, err = withProblems(filter)(logr.Discard(), mux); err != nil {
+	if metrics, err = protected(pages.Handlers(), filter); err != nil {
 		l.t.Fatal(err)
 	}
 	outer, err := authorize(config, connection)
