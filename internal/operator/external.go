@@ -3,12 +3,12 @@ package operator
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/engine"
@@ -114,22 +114,16 @@ func (e *externals) follow(s *table.Snapshot) {
 
 // addScope adds consumers, sorted, to those that a monitor is asked about.
 func addScope(scopes map[capacity.Monitor][]string, m capacity.Monitor, ids []string) {
-	if of, shared := scopes[m]; shared {
-		ids = slices.Concat(of, ids)
-		slices.Sort(ids)
-		ids = slices.Compact(ids)
-	}
-	scopes[m] = ids
+	scopes[m] = sets.List(sets.New(scopes[m]...).Insert(ids...))
 }
 
 // idsIn returns the IDs, sorted, of the consumers that a scope includes, and those that it names.
 func idsIn(scope offer.Scope, consumers []offer.Consumer) []string {
-	ids := slices.Collect(maps.Keys(scope.IDs))
+	ids := sets.KeySet(scope.IDs)
 	for _, c := range consumers {
 		if scope.Includes(c) {
-			ids = append(ids, c.ID)
+			ids.Insert(c.ID)
 		}
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
+	return sets.List(ids)
 }

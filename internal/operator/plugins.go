@@ -190,16 +190,12 @@ func (h *house) ofPlugins() (r room, err error) {
 	log := h.log.WithName("reconcilers")
 	for _, name := range slices.Sorted(maps.Keys(h.reconcilers)) {
 		config := reconcilers.Config{Name: name, Reconciler: h.reconcilers[name], Table: h.table, Log: log}
-		everywhere := reconcilers.OfEveryReplica(config.Reconciler)
-		if !everywhere {
-			config.Holding = h.tenure.Holds
+		where := &r.everywhere
+		if !reconcilers.OfEveryReplica(config.Reconciler) {
+			where, config.Holding = &r.leading, h.tenure.Holds
 		}
 		runner := reconcilers.New(config)
-		if everywhere {
-			r.everywhere = append(r.everywhere, runner)
-		} else {
-			r.leading = append(r.leading, runner)
-		}
+		*where = append(*where, runner)
 		r.published, r.collectors = append(r.published, onSnapshot(runner.Wake)), append(r.collectors, runner)
 	}
 	if h.Plugins.MetaSync != nil {

@@ -1,8 +1,9 @@
 package classlist
 
 import (
-	"maps"
 	"slices"
+
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
@@ -15,13 +16,10 @@ const servedByProffer = "proffer"
 // servedClasses returns the classes of the policies in force, of those that are awaited and the given others,
 // sorted, each once. It omits the unnamed class, which is for Liqo v0.
 func servedClasses(list []table.Policy, awaited map[string]offer.Awaited, others []string) []string {
-	classes := map[string]struct{}{}
-	for _, class := range others {
-		classes[class] = struct{}{}
-	}
+	classes := sets.New(others...)
 	add := func(p *offer.Policy) {
 		if p != nil && !p.DryRun && p.Class != "" {
-			classes[p.Class] = struct{}{}
+			classes.Insert(p.Class)
 		}
 	}
 	for i := range list {
@@ -30,7 +28,7 @@ func servedClasses(list []table.Policy, awaited map[string]offer.Awaited, others
 	for _, p := range awaited {
 		add(p.Policy)
 	}
-	return slices.Sorted(maps.Keys(classes))
+	return sets.List(classes)
 }
 
 // amendments returns the changes after which the list has these classes. Entries of others stay,

@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -75,12 +76,9 @@ func (r *Reconciler) Requires(user string, labels map[string]string) bool {
 
 // Full reports whether the list is known to have no room for the user, so that its pods are refused.
 func (r *Reconciler) Full(user, consumer string) bool {
-	stored := r.stored.Load()
-	if stored == nil {
-		return false
-	}
-	_, listed := (*stored)[user]
-	_, full := (*stored)[exceeded+consumer]
+	stored := ptr.Deref(r.stored.Load(), nil)
+	_, listed := stored[user]
+	_, full := stored[exceeded+consumer]
 	return full && !listed
 }
 
