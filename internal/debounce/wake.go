@@ -11,12 +11,8 @@ type DelayedWake struct {
 	mu    sync.Mutex
 	timer *time.Timer
 	at    time.Time
-	wake  func()
-}
-
-// NewDelayedWake returns a DelayedWake for wake, which must not block.
-func NewDelayedWake(wake func()) *DelayedWake {
-	return &DelayedWake{wake: wake}
+	// Wake is the function. It must not block.
+	Wake func()
 }
 
 // After schedules the call, unless an earlier one is pending.
@@ -38,5 +34,5 @@ func (w *DelayedWake) fire() {
 	w.mu.Lock()
 	w.at = time.Time{}
 	w.mu.Unlock()
-	w.wake()
+	w.Wake()
 }

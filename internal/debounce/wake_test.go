@@ -11,7 +11,7 @@ import (
 func TestADelayedWakeFiresAtTheEarliestTimeAndCanBeReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start, wakes := time.Now(), make(chan time.Duration, 10)
-		w := NewDelayedWake(func() { wakes <- time.Since(start) })
+		w := DelayedWake{Wake: func() { wakes <- time.Since(start) }}
 		for _, d := range []time.Duration{3 * time.Second, time.Second, 2 * time.Second} {
 			w.After(d)
 		}

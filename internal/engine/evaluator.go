@@ -87,7 +87,7 @@ type Evaluator struct {
 
 // New returns an Evaluator that has not started.
 func New(config Config) *Evaluator {
-	return &Evaluator{Config: config, metrics: newTimings(), delayed: debounce.NewDelayedWake(config.Debouncer.Wake)}
+	return &Evaluator{Config: config, metrics: newTimings(), delayed: &debounce.DelayedWake{Wake: config.Debouncer.Wake}}
 }
 
 // NeedLeaderElection is false: every replica serves.

@@ -10,17 +10,12 @@ import (
 // EventEmitter records Events with one action. It shows what is not visible in their notes, which repeat
 // texts of consumers, and cuts them to MaxNote.
 type EventEmitter struct {
-	recorder events.EventRecorder
-	action   string
-}
-
-// NewEventEmitter returns an EventEmitter for this action.
-func NewEventEmitter(recorder events.EventRecorder, action string) EventEmitter {
-	return EventEmitter{recorder: recorder, action: action}
+	Recorder events.EventRecorder
+	Action   string
 }
 
 // Emit records an Event about the object. The type is one of corev1.EventTypeNormal and
 // corev1.EventTypeWarning.
 func (e EventEmitter) Emit(about runtime.Object, eventType, reason, note string) {
-	e.recorder.Eventf(about, nil, eventType, reason, e.action, "%s", Shorten(visible.Escape(note, ""), MaxNote))
+	e.Recorder.Eventf(about, nil, eventType, reason, e.Action, "%s", Shorten(visible.Escape(note, ""), MaxNote))
 }

@@ -26,7 +26,7 @@ func (h *house) ofGuards() (r room, err error) {
 		if h.Placements != "" {
 			list := placement.NewReconciler(h.liqo, types.NamespacedName{Namespace: namespace, Name: h.Placements}, h.table,
 				h.wake, pacer, h.log.WithName("placements"))
-			h.answers.AwaitPlacement(list)
+			h.answers.Placements = list
 			r.leading, r.collectors = append(r.leading, list), append(r.collectors, list.Left)
 			r.published = append(r.published, onSnapshot(list.Wake))
 		}

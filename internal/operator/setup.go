@@ -157,7 +157,7 @@ func newHouse(mgr ctrl.Manager, p parts) (*house, error) {
 	h.record = offered.NewRecord(mgr.GetAPIReader(), mgr.GetClient(), h.namespace, h.log.WithName("offered"))
 	tenants := consumers.Tenants{Handler: h.decider.Tenants(), Fields: slice.TenantFields}
 	h.informers = slices.Concat(consumers.Watches(liqo, h.clusters, tenants, h.wake, h.log.WithName("consumers")),
-		h.decider.Informers(), peers.Watches(liqo, p.ledger, h.wake, h.log.WithName("peers")))
+		h.decider.Informers, peers.Watches(liqo, p.ledger, h.wake, h.log.WithName("peers")))
 	h.monitors = newExternals(&p, h.policies, h.clusters, h.tenure.Holds, h.log)
 	h.monitors.Changed, h.record.Monitors = h.record.WriteLater, h.monitors
 	return h, nil

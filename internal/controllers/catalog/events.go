@@ -32,7 +32,7 @@ type eventWriter struct {
 
 func newEvents(recorder events.EventRecorder) *eventWriter {
 	return &eventWriter{
-		emitter:    kube.NewEventEmitter(recorder, actionPublish),
+		emitter:    kube.EventEmitter{Recorder: recorder, Action: actionPublish},
 		foreigners: map[id]types.UID{},
 		tenants:    map[types.UID]struct{}{},
 	}

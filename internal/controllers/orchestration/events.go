@@ -31,7 +31,9 @@ type eventWriter struct {
 }
 
 func newEvents(recorder events.EventRecorder) *eventWriter {
-	return &eventWriter{emitter: kube.NewEventEmitter(recorder, actionPlace), refused: map[types.UID]string{}}
+	return &eventWriter{
+		emitter: kube.EventEmitter{Recorder: recorder, Action: actionPlace}, refused: map[types.UID]string{},
+	}
 }
 
 // chosen reports the choices that differ.

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -78,7 +77,8 @@ func NewStatusReconciler(
 ) *StatusReconciler {
 	r := &StatusReconciler{
 		client: api, table: from, version: version, log: log, written: map[string]written{},
-		events: eventWriter{kube.NewEventEmitter(recorder, actionOffer)}, pacer: restores.Pacer("ResourcePolicy", log),
+		pacer:  restores.Pacer("ResourcePolicy", log),
+		events: eventWriter{kube.EventEmitter{Recorder: recorder, Action: actionOffer}},
 		Writes: kube.NewWriteCounter("proffer_policy_writes_total",
 			"Number of writes of the statuses of policies, by result: written, conflict or failed."),
 	}
@@ -174,7 +174,10 @@ func (r *StatusReconciler) update(
 	found := r.find(latest, p, now)
 	object.Status = statusOf(p, found, before)
 	last.uid = p.UID
-	again := now.Add(look(p))
+	again := now.Add(statusLook) // To check a correct status.
+	if p.DryRun() {
+		again = now.Add(dryRunLook)
+	}
 	if !equality.Semantic.DeepEqual(before, object.Status) {
 		if left := r.pacer.Wait(p.Name, contentOf(object), now); left > 0 {
 			last.again = now.Add(left)
@@ -199,10 +202,8 @@ func policyIn(s *table.Snapshot, name string) (p table.Policy, found bool) {
 	if s == nil {
 		return p, false
 	}
-	i, found := slices.BinarySearchFunc(s.Policies, name, func(p table.Policy, name string) int {
-		return strings.Compare(p.Name, name) // All are sorted by name.
-	})
-	if !found {
+	i := slices.IndexFunc(s.Policies, func(p table.Policy) bool { return p.Name == name })
+	if i < 0 {
 		return p, false
 	}
 	return s.Policies[i], true
@@ -275,14 +276,6 @@ func contentOf(object *v1alpha1.ResourcePolicy) string {
 	}
 	text, _ := json.Marshal(s) // A status can always be encoded.
 	return string(object.UID) + string(text)
-}
-
-// look returns how long to wait before a correct status is checked again.
-func look(p table.Policy) time.Duration {
-	if p.DryRun() {
-		return dryRunLook
-	}
-	return statusLook
 }
 
 // inOrder returns the policies in the order in which their statuses are written. Dry runs come

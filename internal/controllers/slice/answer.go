@@ -288,17 +288,15 @@ func (a sliceAnswer) bounded() sliceAnswer {
 // name, that does not.
 func firstOf[V any](all map[string]V, fits func(string, V) bool) map[string]V {
 	names := slices.Sorted(maps.Keys(all))
-	for i, name := range names {
-		if fits(name, all[name]) {
-			continue
-		}
-		first := make(map[string]V, i)
-		for _, name := range names[:i] {
-			first[name] = all[name]
-		}
-		return first
+	end := slices.IndexFunc(names, func(name string) bool { return !fits(name, all[name]) })
+	if end < 0 {
+		return all
 	}
-	return all
+	first := make(map[string]V, end)
+	for _, name := range names[:end] {
+		first[name] = all[name]
+	}
+	return first
 }
 
 // conditions returns the conditions with the answer's in the place of the first one of its type.

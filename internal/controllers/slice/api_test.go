@@ -59,7 +59,7 @@ func follow(t *testing.T) *following {
 	tenants := kube.Kind{
 		GroupVersionResource: authv1beta1.TenantGroupVersionResource, Strip: kube.KeepFields(TenantFields...),
 	}
-	watches := append(kube.CRDInformers{kube.NewCRDInformer(client, tenants, wake, log.Log, f.Tenants())}, f.Informers()...)
+	watches := append(kube.CRDInformers{kube.NewCRDInformer(client, tenants, wake, log.Log, f.Tenants())}, f.Informers...)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -269,7 +269,7 @@ func TestStorageClassesAreFollowed(t *testing.T) {
 	}
 	lists := func(want ...namedClass) {
 		t.Helper()
-		test.Eventually(t, func() string { return cmp.Diff(want, f.storageClasses(), comparing) })
+		test.Eventually(t, func() string { return cmp.Diff(want, listStorage(f.storage.All()), comparing) })
 	}
 	slow := storage("slow", nil)
 	fast := storage("fast", map[string]string{defaultStorageAnnotations[1]: "true"})

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/pager"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -43,13 +44,25 @@ func NewClients(config *rest.Config, httpClient *http.Client) (*Clients, error) 
 	return &Clients{Interface: dynamic.New(api), slices: &sliceClient{api: api}}, nil
 }
 
-// sliceStream returns what informers read slices from. Nil Clients are for tests that follow none.
+// sliceStream returns what informers read slices from. Read slice by slice, a list takes no more memory than
+// the stream of initial events that client-go would request. Nil Clients are for tests that follow none.
 func (c *Clients) sliceStream() toolscache.ListerWatcher {
 	if c == nil {
 		return nil
 	}
-	return c.slices.asListWatch()
+	return sliceListWatch{&toolscache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return c.slices.list(ctx, o)
+		},
+		WatchFuncWithContext: c.slices.watch,
+	}}
 }
+
+// sliceListWatch makes informers request lists: see sliceStream.
+type sliceListWatch struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is called by client-go, see k8s.io/client-go/util/watchlist.
+func (sliceListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // sliceClient reads and writes ResourceSlices. What it returns of one is bounded, whatever a
 // consumer fills it with: see decodeSlice. So is the memory that reading takes.
@@ -111,10 +124,7 @@ func (c *sliceClient) each(ctx context.Context, visit func(slice)) error {
 		visit(parseSlice(u))
 		return nil
 	})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return client.IgnoreNotFound(err)
 }
 
 // patchStatus applies a JSON patch to the status of a slice, and returns the result as decodeSlice
@@ -133,23 +143,6 @@ func (c *sliceClient) patchStatus(
 	}
 	return u, nil
 }
-
-// asListWatch is for informers. Read slice by slice, a list takes no more memory than the stream of
-// initial events that client-go would request.
-func (c *sliceClient) asListWatch() toolscache.ListerWatcher {
-	return sliceListWatch{&toolscache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return c.list(ctx, o)
-		},
-		WatchFuncWithContext: c.watch,
-	}}
-}
-
-// sliceListWatch makes informers request lists: see asListWatch.
-type sliceListWatch struct{ *toolscache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is called by client-go, see k8s.io/client-go/util/watchlist.
-func (sliceListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // readSlices reads a list while it arrives. It holds in memory only what is kept of the slices.
 func readSlices(from io.Reader) (*unstructured.UnstructuredList, error) {

@@ -53,10 +53,6 @@ type decisions struct {
 // Decide decides on all slices. It calls termsOf only if there are any. Nothing is written before
 // Commit.
 func (d *Decider) Decide(now time.Time, termsOf func() *offer.AllocationInput) table.SliceDecisions {
-	return d.decide(now, termsOf)
-}
-
-func (d *Decider) decide(now time.Time, termsOf func() *offer.AllocationInput) *decisions {
 	entries, term := d.cache.beginDecision()
 	d.grace.Begin(now, term)
 	owners := d.gates.owners.All()

@@ -133,20 +133,6 @@ func (d *sliceDecoder) metadata(into map[string]any, key string) (err error) {
 			}
 			return err
 		})
-	case "finalizers":
-		// Only whether there is one matters.
-		var first []any
-		_, err = d.Elements(func() error {
-			if first == nil {
-				name, _, err := d.small(maxField)
-				first = []any{name}
-				return err
-			}
-			return nil
-		})
-		if first != nil {
-			into[key] = first
-		}
 	}
 	return err
 }

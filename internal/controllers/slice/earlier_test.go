@@ -158,7 +158,7 @@ func (fullList) Full(string, string) bool                { return true }
 // that: it is answered, and its pods are refused.
 func TestASliceWithoutAPlaceKeepsNothingElsewhere(t *testing.T) {
 	l := aLeavingSlice(t, offer.Evict)
-	l.AwaitPlacement(fullList{})
+	l.Placements = fullList{}
 	l.terms = termsOf(offer.Evict, 8000, map[string]string{"gold": "gold", "silver": "silver"})
 	l.terms.Terms("silver", "rome").Policy.Slices.EnforcePlacement = true
 	l.see("a", class("silver"))

@@ -40,7 +40,7 @@ const (
 
 // eventWriter emits one Event for each change of a slice, for the admins of this cluster.
 type eventWriter struct {
-	emitter kube.EventEmitter
+	kube.EventEmitter
 	// reported has the last note about each slice that is not answered, and paces limits these notes.
 	// Only the goroutine that evaluates uses both.
 	reported map[types.UID]string
@@ -49,7 +49,7 @@ type eventWriter struct {
 
 func newEvents(recorder events.EventRecorder) *eventWriter {
 	return &eventWriter{
-		emitter: kube.NewEventEmitter(recorder, actionAnswer), reported: map[types.UID]string{},
+		EventEmitter: kube.EventEmitter{Recorder: recorder, Action: actionAnswer}, reported: map[types.UID]string{},
 		paces: newPaces(eventInterval, eventBurst),
 	}
 }
@@ -58,18 +58,18 @@ func newEvents(recorder events.EventRecorder) *eventWriter {
 func (w *eventWriter) answered(c *sliceEntry, g *sliceAnswer) {
 	switch {
 	case c.tampered():
-		w.emit(c, corev1.EventTypeWarning, eventRestored,
+		w.Emit(c.object, corev1.EventTypeWarning, eventRestored,
 			"Restored the answer, which another writer had changed: "+g.message)
 		return
 	case c.ours == nil && c.answer.verdict != unanswered && !strings.HasPrefix(c.answer.reason, reasonPrefix):
-		w.emit(c, corev1.EventTypeNormal, strings.TrimPrefix(g.reason, reasonPrefix),
+		w.Emit(c.object, corev1.EventTypeNormal, strings.TrimPrefix(g.reason, reasonPrefix),
 			"Replaced the answer of another controller: "+g.message)
 	case !onlyMessage(*g, c.answer):
 		w.change(c, g)
 	}
 	stay := slices.Concat(dropped(c.answer.nodeLabels, g.nodeLabels), dropped(c.answer.nodeSelector, g.nodeSelector))
 	if g.verdict == accepted && len(stay) > 0 {
-		w.emit(c, corev1.EventTypeWarning, eventLabels, fmt.Sprintf(
+		w.Emit(c.object, corev1.EventTypeWarning, eventLabels, fmt.Sprintf(
 			"Removed from the answer, but Liqo keeps these labels on the consumer's VirtualNode: %s. "+
 				"To remove them there too, create the slice again.", kube.First(stay)))
 	}
@@ -89,7 +89,7 @@ func (w *eventWriter) change(c *sliceEntry, g *sliceAnswer) {
 			break
 		}
 	}
-	w.emit(c, kind, strings.TrimPrefix(g.reason, reasonPrefix), note)
+	w.Emit(c.object, kind, strings.TrimPrefix(g.reason, reasonPrefix), note)
 }
 
 // reportUnanswered emits one Event that says why a slice is not answered, if an admin has to do something
@@ -122,7 +122,7 @@ func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, cr
 		delete(w.reported, c.uid)
 	case w.paces.allow(c.uid, now):
 		w.reported[c.uid] = note
-		w.emit(c, corev1.EventTypeWarning, reason, note)
+		w.Emit(c.object, corev1.EventTypeWarning, reason, note)
 	default:
 		return true
 	}
@@ -131,19 +131,19 @@ func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, cr
 
 // unwritable reports a slice that no answer can be written to.
 func (w *eventWriter) unwritable(c *sliceEntry, err error) {
-	w.emit(c, corev1.EventTypeWarning, eventUnwritable,
+	w.Emit(c.object, corev1.EventTypeWarning, eventUnwritable,
 		"The API server refuses every answer to the slice, so its grant cannot be taken back: "+err.Error())
 }
 
 // unrecorded reports a slice whose Grant the API server refuses.
 func (w *eventWriter) unrecorded(c *sliceEntry, err error) {
-	w.emit(c, corev1.EventTypeWarning, eventUnrecorded,
+	w.Emit(c.object, corev1.EventTypeWarning, eventUnrecorded,
 		"The slice is granted nothing more, because the API server refuses its Grant: "+err.Error())
 }
 
 // altered reports a slice that does not keep what is written to it.
 func (w *eventWriter) altered(c *sliceEntry) {
-	w.emit(c, corev1.EventTypeWarning, eventAltered, errAltered.Error())
+	w.Emit(c.object, corev1.EventTypeWarning, eventAltered, errAltered.Error())
 }
 
 // forgetGone forgets the notes about slices that are gone.
@@ -156,10 +156,6 @@ func (w *eventWriter) forgetGone(all []*sliceEntry) {
 		there.Insert(c.uid)
 	}
 	maps.DeleteFunc(w.reported, func(uid types.UID, _ string) bool { return !there.Has(uid) })
-}
-
-func (w *eventWriter) emit(c *sliceEntry, kind, reason, note string) {
-	w.emitter.Emit(c.object, kind, reason, note)
 }
 
 // dropped returns the keys that are in the first map and not in the second, sorted.

@@ -50,7 +50,7 @@ func TestAConsumerCausesFewEventsByWritingClassAfterClass(t *testing.T) {
 
 func TestEventsShowWhatIsNotVisible(t *testing.T) {
 	recorder := events.NewFakeRecorder(1)
-	kube.NewEventEmitter(recorder, "Test").Emit(known(t, "s", "a", 10).object, "Normal", "Reason", "go\u200bld \x1b[2J\n%s")
+	kube.EventEmitter{Recorder: recorder, Action: "Test"}.Emit(known(t, "s", "a", 10).object, "Normal", "Reason", "go\u200bld \x1b[2J\n%s")
 	if got, want := <-recorder.Events, `Normal Reason go\u200bld \x1b[2J\n%s`; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -28,46 +28,30 @@ const (
 	active
 )
 
-// gate returns the state for a decision.
-func (s gateState) gate() holding.Gate {
-	switch s {
-	case active:
-		return holding.Open
-	case cordoned:
-		return holding.Cordoned
-	case drained:
-		return holding.Drained
-	default:
-		return holding.Shut
-	}
+// gateStates has the gate of a decision and the description for an admin of this cluster, by the state.
+var gateStates = map[gateState]struct {
+	gate holding.Gate
+	text string
+}{
+	notReplicated: {holding.Shut, "not a slice of another cluster: Liqo sets the labels " +
+		liqo.ReplicatedLabel + "=true and " + liqo.OriginIDLabel + " on those"},
+	noConsumer: {holding.Shut, "waiting for Liqo to write the consumer's cluster ID"},
+	wrongNamespace: {holding.Shut, "not in the tenant namespace of its consumer: that is labelled " +
+		liqo.TenantNamespaceLabel + "=true and " + liqo.RemoteClusterIDLabel + "=ID"},
+	noTenant: {holding.Shut,
+		"no Tenant of its consumer is in its namespace, or it is being deleted: peer with the consumer again"},
+	manyTenants:     {holding.Shut, "more than one Tenant of its consumer is in its namespace: leave one"},
+	drained:         {holding.Drained, "its Tenant is drained: nothing is granted"},
+	unauthenticated: {holding.Shut, "waiting for Liqo to authenticate its consumer"},
+	cordoned:        {holding.Cordoned, "its Tenant is cordoned: what is granted stays, and nothing more is granted"},
+	active:          {holding.Open, "answered"},
 }
 
+// gate returns the state for a decision.
+func (s gateState) gate() holding.Gate { return gateStates[s].gate }
+
 // String describes the state to an admin of this cluster.
-func (s gateState) String() string {
-	switch s {
-	case notReplicated:
-		return "not a slice of another cluster: Liqo sets the labels " +
-			liqo.ReplicatedLabel + "=true and " + liqo.OriginIDLabel + " on those"
-	case noConsumer:
-		return "waiting for Liqo to write the consumer's cluster ID"
-	case wrongNamespace:
-		return "not in the tenant namespace of its consumer: that is labelled " +
-			liqo.TenantNamespaceLabel + "=true and " + liqo.RemoteClusterIDLabel + "=ID"
-	case noTenant:
-		return "no Tenant of its consumer is in its namespace, or it is being deleted: peer with the consumer again"
-	case manyTenants:
-		return "more than one Tenant of its consumer is in its namespace: leave one"
-	case drained:
-		return "its Tenant is drained: nothing is granted"
-	case unauthenticated:
-		return "waiting for Liqo to authenticate its consumer"
-	case cordoned:
-		return "its Tenant is cordoned: what is granted stays, and nothing more is granted"
-	case active:
-		return "answered"
-	}
-	return "unknown"
-}
+func (s gateState) String() string { return gateStates[s].text }
 
 // gate returns the state of a slice. The owner is the consumer whose tenant namespace the slice is
 // in, empty if it is not a tenant namespace; the tenants are all in that namespace. If a consumer

@@ -101,12 +101,13 @@ func (s *slice) written() map[string]string {
 // problem of the request, or counts as absent. The slice keeps the object.
 func parseSlice(u *unstructured.Unstructured) slice {
 	labels := u.GetLabels()
+	authentication, _ := findCondition(u, authenticationCondition)
 	s := slice{
 		key: kube.Key(u), namespace: u.GetNamespace(), name: u.GetName(), uid: u.GetUID(),
 		labels:        labels,
 		class:         kube.Text(u, "status", "class"), // Not in Liqo v1.2.0, where it is pruned.
 		originOK:      labels[liqo.ReplicatedLabel] == "true" && labels[liqo.OriginIDLabel] != "",
-		authenticated: authenticated(u),
+		authenticated: authentication["status"] == string(accepted),
 		answer:        readAnswer(u),
 		deleting:      u.GetDeletionTimestamp() != nil,
 		object:        u,
@@ -122,11 +123,6 @@ func parseSlice(u *unstructured.Unstructured) slice {
 	}
 	s.request, s.problems = parseRequest(u)
 	return s
-}
-
-func authenticated(u *unstructured.Unstructured) bool {
-	c, _ := findCondition(u, authenticationCondition)
-	return c["status"] == string(accepted)
 }
 
 // parseRequest reads spec.resources.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -43,11 +42,8 @@ func (g *grantClient) list(ctx context.Context) ([]grantRecord, error) {
 func (g *grantClient) read(ctx context.Context, of *grantRecord) (*grantRecord, error) {
 	var object v1alpha1.Grant
 	err := g.reader.Get(ctx, client.ObjectKey{Namespace: g.namespace, Name: grantName(of.name, of.uid)}, &object)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
 	if err != nil {
-		return nil, err
+		return nil, client.IgnoreNotFound(err)
 	}
 	r := parseGrant(&object)
 	return &r, nil

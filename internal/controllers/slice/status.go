@@ -104,10 +104,8 @@ func nodeLabels(p *offer.Policy) map[string]string {
 	if p.Nodes == nil || p.Nodes.Selection.Peers == nil {
 		return p.Slices.NodeLabels
 	}
-	labels := maps.Clone(p.Slices.NodeLabels)
-	if labels == nil {
-		labels = map[string]string{}
-	}
+	labels := map[string]string{}
+	maps.Copy(labels, p.Slices.NodeLabels)
 	labels[capacity.DepthLabel] = strconv.Itoa(p.Nodes.Selection.Peers.Depth)
 	return labels
 }

@@ -44,9 +44,6 @@ var stripStorageClass = kube.KeepFields([]string{"metadata", "creationTimestamp"
 	[]string{"metadata", "annotations", defaultStorageAnnotations[0]},
 	[]string{"metadata", "annotations", defaultStorageAnnotations[1]})
 
-// storageClasses returns all of them, see listStorage. The caller owns the result.
-func (d *Decider) storageClasses() []namedClass { return listStorage(d.storage.All()) }
-
 // listStorage lists StorageClasses as an answer has them: the default first, the others by name. Of several
 // that are marked as the default, Kubernetes takes the newest, and of these the first by name. Liqo's own is
 // the last, because a consumer without a default takes the first, left out if it would be the first, and never

@@ -78,7 +78,7 @@ func TestTheDefaultStorageClassIsThatOfKubernetes(t *testing.T) {
 				t.Errorf("%s: kept too much: %v", name, u.Object)
 			}
 		}
-		if diff := cmp.Diff(tc.want, d.storageClasses(), comparing); diff != "" {
+		if diff := cmp.Diff(tc.want, listStorage(d.storage.All()), comparing); diff != "" {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

@@ -8,8 +8,11 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/utils/lru"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube"
@@ -38,8 +41,8 @@ type Decider struct {
 	storage *kube.ObjectCache[storageClass]
 	// grace says which grants are left alone for a while.
 	grace holding.Grace
-	// watches keep everything up to date but the Tenants.
-	watches kube.CRDInformers
+	// Informers keep everything up to date but the Tenants.
+	Informers kube.CRDInformers
 }
 
 // NewDecider returns a Decider that knows nothing yet. Its informers call wake when something has
@@ -52,7 +55,7 @@ func NewDecider(api *Clients, nodeGrace time.Duration, wake, later func(), log l
 		grace:   holding.Grace{Started: time.Now(), Since: map[[2]string]time.Time{}, Nodes: nodeGrace},
 	}
 	watch := func(k kube.Kind, r kube.Handler) {
-		d.watches = append(d.watches, kube.NewCRDInformer(api, k, wake, log, r))
+		d.Informers = append(d.Informers, kube.NewCRDInformer(api, k, wake, log, r))
 	}
 	// All slices are watched, also those of this cluster: a consumer can remove the label that
 	// distinguishes its own.
@@ -60,7 +63,7 @@ func NewDecider(api *Clients, nodeGrace time.Duration, wake, later func(), log l
 		newSliceHandler(d.cache, wake, later))
 	// A consumer that forges answers sets the pace of its Quotas.
 	quotas := kube.Kind{GroupVersionResource: liqo.Quotas, Strip: stripQuota}
-	d.watches = append(d.watches, kube.NewCRDInformer(api, quotas, later, log, d.quotas))
+	d.Informers = append(d.Informers, kube.NewCRDInformer(api, quotas, later, log, d.quotas))
 	watch(kube.Kind{
 		GroupVersionResource: namespaceResource, Builtin: true, Selector: liqo.TenantNamespaceLabel, Strip: kube.KeepFields(),
 	}, d.gates.owners)
@@ -68,8 +71,15 @@ func NewDecider(api *Clients, nodeGrace time.Duration, wake, later func(), log l
 	return d
 }
 
-// Informers returns the informers that keep everything up to date but the Tenants.
-func (d *Decider) Informers() kube.CRDInformers { return d.watches }
+// +kubebuilder:rbac:roleName=proffer-grants,namespace=proffer-system,groups=proffer.dev,resources=grants,verbs=get;list;watch;create;update;delete
+
+// WatchGrants keeps the records of grants up to date, and calls wake when one has changed what
+// counts as granted. The result is done when every Grant has been seen once.
+func (d *Decider) WatchGrants(informers cache.Informers, wake func()) (toolscache.DoneChecker, error) {
+	return kube.Watch(informers, &v1alpha1.Grant{},
+		func(g *v1alpha1.Grant) bool { return d.cache.setRecord(parseGrant(g)) },
+		func(g *v1alpha1.Grant) bool { return d.cache.removeRecord(parseGrant(g)) }, wake)
+}
 
 // Tenants is the handler for Liqo's Tenants, which others watch too.
 func (d *Decider) Tenants() kube.Handler { return d.gates.tenants }

@@ -79,17 +79,13 @@ func (w *Writer) paceRecord(uid types.UID, t *task) {
 	}
 }
 
-// waitAfter returns the wait after this many failures in a row, the last of which was not a conflict.
-func waitAfter(failed int) time.Duration { return doubled(retryAfter, failed, retryAtMost) }
+// waitAfterConflict returns the wait after a number of failures in a row, the last of which was a conflict, and
+// waitAfter that after any other one.
+var waitAfterConflict, waitAfter = doubled(conflictAfter, conflictAtMost), doubled(retryAfter, retryAtMost)
 
-// waitAfterConflict returns the wait after this many failures in a row, the last of which was a conflict.
-func waitAfterConflict(failed int) time.Duration {
-	return doubled(conflictAfter, failed, conflictAtMost)
-}
-
-// doubled returns the first wait, doubled after each further failure, or at most the last argument.
-func doubled(first time.Duration, failed int, most time.Duration) time.Duration {
-	return min(first<<min(failed-1, 10), most)
+// doubled returns the first wait, doubled after each further failure, at most this.
+func doubled(first, most time.Duration) func(failed int) time.Duration {
+	return func(failed int) time.Duration { return min(first<<min(failed-1, 10), most) }
 }
 
 // retry delays the next write of a slice after a failure, longer each time.

@@ -63,9 +63,10 @@ type Writer struct {
 	// controller reconciles the slices to write in the present term, which trigger enqueues.
 	controller *leading.Controller
 	trigger    *leading.Trigger
-	// placements is the list of AwaitPlacement, nil for none.
-	placements Placements
-	// planned lists the slices that the present decision writes. Only commit uses it.
+	// Placements, nil for none, makes the first answer of a slice wait until the list requires the labels of its
+	// policy, if the policy enforces placement. Whoever makes that so wakes the engine. It is set before Start.
+	Placements Placements
+	// planned lists the slices that the present decision writes. Only Commit uses it.
 	planned []reconcile.Request
 }
 
@@ -105,7 +106,7 @@ func NewWriter(
 	w := &Writer{
 		client: clients.slices, grants: &grantClient{reader: reader, writer: writer, namespace: namespace},
 		decider: decider, holding: holding,
-		wake: debouncer.WakeNow, later: debouncer.Wake, delayed: debounce.NewDelayedWake(debouncer.WakeNow),
+		wake: debouncer.WakeNow, later: debouncer.Wake, delayed: &debounce.DelayedWake{Wake: debouncer.WakeNow},
 		renderer: &statusRenderer{}, events: newEvents(recorder), metrics: newWriteMetrics(),
 		records: restores.Pacer("Grant", log), restored: rate.Sometimes{Interval: restoredNotice},
 		failures: rate.Sometimes{First: failureBurst, Interval: failureNotice}, log: log,
@@ -125,25 +126,20 @@ type Placements interface {
 	Full(user, consumer string) bool
 }
 
-// AwaitPlacement makes the first answer of a slice wait until the list requires the labels of its
-// policy, if the policy enforces placement. Whoever makes that so wakes the engine. It is called
-// before Start.
-func (w *Writer) AwaitPlacement(list Placements) { w.placements = list }
-
-// awaitsPlacement reports whether a slice is not answered yet because of AwaitPlacement. A slice that
+// awaitsPlacement reports whether a slice is not answered yet because of Placements. A slice that
 // has something in its class may have pods already, so its answers do not wait. If the list has no room for a
 // slice, its pods are refused: then it waits only if it has nothing that could not be taken back meanwhile.
 func (w *Writer) awaitsPlacement(a *decisions, i int) (waits, crowded bool) {
 	c, decided := a.entries[i], &a.Answers[a.Verdicts[i].At]
-	if w.placements == nil || decided.Verdict != grant.Accept || decided.Policy == nil ||
+	if w.Placements == nil || decided.Verdict != grant.Accept || decided.Policy == nil ||
 		!decided.Policy.Slices.EnforcePlacement || !c.Holds.In(c.class).Empty() {
 		return false, false
 	}
 	user := liqo.SliceUser(c.name, a.Consumers[i])
-	if w.placements.Requires(user, decided.Policy.Slices.NodeSelector) {
+	if w.Placements.Requires(user, decided.Policy.Slices.NodeSelector) {
 		return false, false
 	}
-	crowded = w.placements.Full(user, a.Consumers[i])
+	crowded = w.Placements.Full(user, a.Consumers[i])
 	return !crowded || len(c.Holds) == 0, crowded
 }
 
@@ -156,12 +152,10 @@ func (w *Writer) Metrics() []prometheus.Collector {
 // Commit assumes what an evaluation decided, and queues the writes. It is called after each
 // evaluation and before the next one, which therefore knows everything that is under way.
 func (w *Writer) Commit(s *table.Snapshot) {
-	if decided, ok := s.Slices.(*decisions); ok {
-		w.commit(decided)
+	a, ok := s.Slices.(*decisions)
+	if !ok {
+		return
 	}
-}
-
-func (w *Writer) commit(a *decisions) {
 	if a.term == "" {
 		*w.renderer = statusRenderer{}
 		return
@@ -169,7 +163,7 @@ func (w *Writer) commit(a *decisions) {
 	if a.Again > 0 {
 		w.delayed.After(a.Again)
 	}
-	w.renderer.begin(a, w.decider.storageClasses())
+	w.renderer.begin(a, listStorage(w.decider.storage.All()))
 	for i, c := range a.entries {
 		v := &a.Verdicts[i]
 		waits, crowded := false, false
