@@ -68,8 +68,10 @@ func renderedAlike(last *decisions, k int, now *decisions, i int) bool {
 
 // status renders a decision.
 func (m *statusRenderer) status(c *sliceEntry, decided *grant.Answer) sliceAnswer {
+	explanation := decided.Explain(strings.Join(c.problems, "; ")) // It repeats what the consumer wrote.
 	g := sliceAnswer{
-		class: c.class, verdict: denied, reason: reasonPrefix + decided.Reason(), message: explained(c, decided),
+		class: c.class, verdict: denied, reason: reasonPrefix + decided.Reason(),
+		message: kube.Shorten(visible.Escape(explanation, ""), kube.MaxMessage),
 	}
 	if decided.Verdict != grant.Accept {
 		return g
@@ -92,11 +94,6 @@ func (m *statusRenderer) status(c *sliceEntry, decided *grant.Answer) sliceAnswe
 	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
 	g.nodeLabels, g.nodeSelector = nodeLabels(decided.Policy), with.NodeSelector
 	return g.bounded()
-}
-
-// explained returns the message of an answer. It repeats what the consumer wrote.
-func explained(c *sliceEntry, decided *grant.Answer) string {
-	return kube.Shorten(visible.Escape(decided.Explain(strings.Join(c.problems, "; ")), ""), kube.MaxMessage)
 }
 
 // nodeLabels returns the labels for virtual nodes. What is resold has its depth as a label.
