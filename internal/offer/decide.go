@@ -1,6 +1,7 @@
 package offer
 
 import (
+	"math"
 	"slices"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -30,6 +31,57 @@ type verdict struct {
 	missing, exhausted neededSet
 	// evicts is set if the offer evicts the consumer's pods.
 	evicts bool
+}
+
+// previousOffer is the previous offer to a consumer in one class.
+type previousOffer struct {
+	// offer is nil if there was none, or none is on record.
+	offer  *Offer
+	record record
+	// own is set if the offer was made to the consumer itself.
+	own bool
+}
+
+// record describes an earlier offer that is nil, or lists an unknown amount.
+type record int
+
+const (
+	// complete: there was no other offer.
+	complete record = iota
+	// lost: there may have been one, and of all classes only in this one.
+	lost
+	// lostAmongClasses: there may have been one, in this class or in another.
+	lostAmongClasses
+)
+
+// ownAmount returns the previous offer of a resource to the consumer itself, and whether one is known.
+func (b previousOffer) ownAmount(resource string) (value int64, known bool) {
+	if b.offer == nil || !b.own {
+		return 0, false
+	}
+	value, listed := b.offer.Amount(resource)
+	return value, listed && value != unknownAmount
+}
+
+// amount returns the previous offer of a resource. If the record is lost, the consumer must have been
+// offered what it uses now, which math.MaxInt64 stands for. If several classes may have held it, each
+// counts as just enough not to evict.
+func (b previousOffer) amount(resource string) int64 {
+	switch {
+	case b.offer == nil && b.record == complete:
+		return 0
+	case b.offer != nil:
+		if value, _ := b.offer.Amount(resource); value != unknownAmount {
+			return value
+		}
+	}
+	switch {
+	case b.record != lostAmongClasses:
+		return math.MaxInt64
+	case EvictsAtZero(resource):
+		return 1
+	}
+	return 0
 }
 
 // pastEntry is the entry before of a consumer, which may be nil. It is the consumer's own unless it was everybody's.

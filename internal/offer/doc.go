@@ -28,12 +28,13 @@
 // it offered to a consumer before stays as it is; a consumer that it had offered nothing keeps what its pods
 // use and its slices were granted (Step.pause). A policy that is stopped has a ceiling of 0 for everything.
 //
-// In code, in the order of the computation: match.go finds the policy that decides; pool.go computes the
-// pool (newPool) and what remains (pool.commit), at the level that stabilize.go keeps; plan.go has what a
-// policy offers before each consumer's own part; step.go has the arithmetic of one amount: the offer
-// (Step.work) and what reclaim keeps (Step.hold); decide.go decides what is published to one consumer
-// (policyPlan.publish); evaluate.go does this for all consumers. report.go and explain.go describe the
-// result, and allocation_input.go has the same pools and offers for slices, before grants.
+// In code, in the order of the computation: input.go has what an evaluation depends on, and what is kept from
+// one evaluation for the next; match.go finds the policy that decides; pool.go computes the pool (newPool) and
+// what remains (pool.commit), at the level that Stabilizer keeps; step.go has the arithmetic of one amount: the
+// offer (Step.work) and what reclaim keeps (Step.hold); plan.go has what a policy offers before each consumer's
+// own part; decide.go decides what is published to one consumer (policyPlan.publish); evaluate.go does this for
+// all consumers. report.go and explain.go describe the result, and allocation_input.go has the same pools and
+// offers for slices, before grants.
 //
 // # An example
 //

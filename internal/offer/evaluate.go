@@ -10,102 +10,6 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// Input is everything that an evaluation depends on. The caller must not change any of it
-// afterwards.
-type Input struct {
-	// Policies are all valid policies, in any order. An invalid policy takes no part.
-	Policies []Policy
-	// Former are policies as they were before an edit of their nodes or their deletion, for what they have granted and
-	// has not been answered since: see FormerPolicies.
-	Former []Policy
-	// Consumers are the known consumers, each once, in any order. Consumers that a policy names, also one that is
-	// awaited, those with pods or grants, and those that give nodes of a pool are known without being listed.
-	Consumers []Consumer
-	// View is the account of nodes and pods. Its Pools answer Selections(Policies, Former), in the same order;
-	// its Columns include ResourceNames(Policies) and the names of Recorded.
-	View capacity.View
-	// Grants maps classes and consumer IDs to what ResourceSlices were granted.
-	Grants map[string]map[string]capacity.Amounts
-	// GrantedBy maps them to the granters that granted it, where no policy decides in the class, or another granter
-	// than granted it. Where none decides, it may be on any nodes if none is named, or the nodes of one are not known.
-	GrantedBy map[string]map[string][]string
-	// Levels maps policies and resources to the levels at which pools are given out: see Stabilizer. A
-	// resource without a level is given out as it is.
-	Levels map[string]capacity.Amounts
-	// External maps policies to what their external sources have answered: see LastAnswers. The Columns
-	// of the View include AnsweredNames.
-	External map[string]capacity.Answers
-	// Previous are the offers of the evaluation before, the zero value in the first evaluation.
-	Previous Offers
-	// Recorded holds the records of an earlier process. It matters only in the first evaluation.
-	Recorded []PreviousOffers
-	// Now is the time of the evaluation.
-	Now time.Time
-	// Grace is the time for which a policy that is gone is awaited, 0 to withdraw its offers at once.
-	Grace time.Duration
-	// Awaited are the policies that are awaited, by name: see Awaiting. An offer of one of them stays as it is
-	// if no other policy decides on it.
-	Awaited map[string]Awaited
-}
-
-// After returns the input of the evaluation that follows a result, nil for the first evaluation.
-func (in Input) After(previous *Result) Input {
-	in.Previous = Offers{}
-	if previous != nil {
-		in.Previous = previous.Offers
-	}
-	return in
-}
-
-// Awaited is a policy that is gone since less than Input.Grace: it may be about to be applied again.
-type Awaited struct {
-	*Policy
-	// Left is the time for which the policy is still awaited.
-	Left time.Duration
-}
-
-// Awaiting finds the policies that are gone, from one evaluation to the next. The zero value awaits none. It is
-// not safe for concurrent use. A copy goes on by itself.
-type Awaiting struct {
-	// policies were in the latest evaluation. gone is replaced and never changed.
-	policies []Policy
-	gone     []absence
-}
-
-// absence is a policy that was found gone at a time.
-type absence struct {
-	*Policy
-	since time.Time
-}
-
-// Update sets in.Awaited.
-func (a *Awaiting) Update(in *Input) {
-	before := *a
-	*a = Awaiting{policies: in.Policies}
-	in.Awaited = map[string]Awaited{}
-	exists := make(map[string]struct{}, len(in.Policies))
-	for i := range in.Policies {
-		exists[in.Policies[i].Name] = struct{}{}
-	}
-	await := func(p *Policy, since time.Time) {
-		if in.Now.Before(since) {
-			since = in.Now // A clock that was set back lets nothing wait for longer than the grace again.
-		}
-		left := in.Grace - in.Now.Sub(since)
-		if _, applied := exists[p.Name]; applied || left <= 0 {
-			return
-		}
-		a.gone = append(a.gone, absence{p, since})
-		in.Awaited[p.Name] = Awaited{Policy: p, Left: left}
-	}
-	for _, x := range before.gone {
-		await(x.Policy, x.since)
-	}
-	for i := range before.policies {
-		await(&before.policies[i], in.Now)
-	}
-}
-
 // Result is the outcome of an evaluation. It is immutable.
 type Result struct {
 	Offers
@@ -115,6 +19,15 @@ type Result struct {
 	Again time.Duration
 
 	evaluation *evaluation
+}
+
+// After returns the input of the evaluation that follows a result, nil for the first evaluation.
+func (in Input) After(previous *Result) Input {
+	in.Previous = Offers{}
+	if previous != nil {
+		in.Previous = previous.Offers
+	}
+	return in
 }
 
 // Evaluate computes which policy decides for each consumer in each class, what it offers, and the

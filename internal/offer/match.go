@@ -104,7 +104,7 @@ func newPolicyIndex(in *Input) *policyIndex {
 
 // nodesOf returns the pool in the View of the nodes that a granter has granted from, noPool if it selects none. They
 // are not known if the policy is gone, or was edited, since before this process started.
-func (x *policyIndex) nodesOf(granter string) (pool int, known bool) {
+func (x *policyIndex) nodesOf(granter string) (index int, known bool) {
 	switch digest := digestOf(granter); digest {
 	case noNodes:
 		return noPool, true
@@ -115,8 +115,8 @@ func (x *policyIndex) nodesOf(granter string) (pool int, known bool) {
 		}
 		return x.pools[i], true
 	default:
-		pool, known = x.byDigest[digest]
-		return pool, known
+		index, known = x.byDigest[digest]
+		return index, known
 	}
 }
 
@@ -391,6 +391,22 @@ func (p *Policy) whyBefore(o *Policy) string {
 	}
 	return fmt.Sprintf("policy %s has the same priority, %d, and the same age, and its name comes first",
 		p.Name, p.Priority)
+}
+
+// giversOf returns, sorted, the peers that give nodes of a pool, nil for a pool of this cluster's own
+// nodes.
+func giversOf(p *Policy, v *capacity.View, index int) []string {
+	if p.Nodes == nil || p.Nodes.Selection.Peers == nil {
+		return nil
+	}
+	var givers []string
+	for i := range v.Cells {
+		if slices.Contains(v.Cells[i].Pools, index) {
+			givers = append(givers, v.Cells[i].Peer)
+		}
+	}
+	slices.SortFunc(givers, strings.Compare)
+	return slices.Compact(givers)
 }
 
 // answersIn returns what the external source of the policy has answered, nil for another policy.

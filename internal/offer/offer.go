@@ -31,6 +31,9 @@ type Amount struct {
 	Value    int64
 }
 
+// unknownAmount is the amount in a restored offer of a resource that was offered in an unknown amount.
+const unknownAmount = -1
+
 // Offer holds the amounts that one consumer may use in one class: its present use and grants, and the
 // remainder. It is immutable. Consumers with equal offers may share one.
 type Offer struct {

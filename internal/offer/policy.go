@@ -127,34 +127,6 @@ func (p *Policy) Admits(resource string) bool {
 	return p.Resources == nil || slices.Contains(p.Resources, resource)
 }
 
-// ceiling returns the most of a resource that one consumer is offered under an override, -1 for no override. It is
-// none for no limit, and 0 for a policy that is stopped.
-func (p *Policy) ceiling(resource string, override int) int64 {
-	if p.Stopped {
-		return 0
-	}
-	if override >= 0 {
-		if most, ok := p.Overrides[override].Max[resource]; ok {
-			return most
-		}
-	}
-	if most, ok := p.Max[resource]; ok {
-		return most
-	}
-	return none
-}
-
-// maxShare returns the most of the pool's amount of a resource that one consumer is offered under an override, -1
-// for no override: 1 to 100, or 0 for no limit.
-func (p *Policy) maxShare(resource string, override int) int64 {
-	if override >= 0 {
-		if share := p.Overrides[override].MaxShares.of(resource); share > 0 {
-			return share
-		}
-	}
-	return p.MaxShares.of(resource)
-}
-
 // Shares are parts of a pool in percent.
 type Shares struct {
 	// Percent is for every resource that Percentages does not have, 1 to 100, or 0 for none.
@@ -383,6 +355,41 @@ func ResourceNames(policies []Policy) []string {
 		}
 	}
 	return slices.Sorted(maps.Keys(names))
+}
+
+// noPool is the pool index of a policy of fixed amounts.
+const noPool = -1
+
+// Selections returns the distinct node selections of lists of policies, in the order of their first use.
+func Selections(policies ...[]Policy) []capacity.Selection {
+	selections, _ := selectionsOf(policies...)
+	return selections
+}
+
+// selectionsOf returns the selections and, for each policy, the index of its selection.
+func selectionsOf(policies ...[]Policy) (selections []capacity.Selection, indexes map[*Policy]int) {
+	byKey := map[string]int{}
+	indexes = map[*Policy]int{}
+	add := func(p *Policy) {
+		if p.Nodes == nil {
+			indexes[p] = noPool
+			return
+		}
+		key := p.Nodes.Selection.Key()
+		index, known := byKey[key]
+		if !known {
+			index = len(selections)
+			byKey[key] = index
+			selections = append(selections, p.Nodes.Selection)
+		}
+		indexes[p] = index
+	}
+	for _, list := range policies {
+		for i := range list {
+			add(&list[i])
+		}
+	}
+	return selections, indexes
 }
 
 // EvictsAtZero reports whether an offer of 0 of a resource evicts the consumer's pods: a virtual node whose cpu or

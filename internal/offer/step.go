@@ -103,6 +103,34 @@ func (s *Step) limit(p *Policy, override int) {
 	}
 }
 
+// ceiling returns the most of a resource that one consumer is offered under an override, -1 for no override. It is
+// none for no limit, and 0 for a policy that is stopped.
+func (p *Policy) ceiling(resource string, override int) int64 {
+	if p.Stopped {
+		return 0
+	}
+	if override >= 0 {
+		if most, ok := p.Overrides[override].Max[resource]; ok {
+			return most
+		}
+	}
+	if most, ok := p.Max[resource]; ok {
+		return most
+	}
+	return none
+}
+
+// maxShare returns the most of the pool's amount of a resource that one consumer is offered under an override, -1
+// for no override: 1 to 100, or 0 for no limit.
+func (p *Policy) maxShare(resource string, override int) int64 {
+	if override >= 0 {
+		if share := p.Overrides[override].MaxShares.of(resource); share > 0 {
+			return share
+		}
+	}
+	return p.MaxShares.of(resource)
+}
+
 // optionalAmount is an amount that may be unset.
 type optionalAmount struct {
 	value int64
