@@ -132,7 +132,7 @@ func (e *evaluation) decide(m *match, old pastEntry, h *holding) *outcome {
 			return
 		}
 		if h.hasPods() && o.evicts() {
-			out.evicted = append(out.evicted, o.lastPolicy)
+			out.evicted = append(out.evicted, o.LastPolicy)
 		}
 		offers = append(offers, o)
 	}
@@ -264,7 +264,7 @@ func (e *evaluation) revocation(resource string) Step {
 // moved by more than the threshold. It returns nil for no steps.
 func (p *policyPlan) publish(steps []Step, override int, b previousOffer) *Offer {
 	old := b.offer
-	if old != nil && !old.Withdrawn() && old.Policy == p.Name && old.version == p.Version && old.Override == override &&
+	if old != nil && !old.Withdrawn() && old.Policy == p.Name && old.Version == p.Version && old.Override == override &&
 		p.unmoved(old.Amounts, steps) {
 		return old
 	}
@@ -273,7 +273,7 @@ func (p *policyPlan) publish(steps []Step, override int, b previousOffer) *Offer
 	}
 	return &Offer{
 		Class: p.Class, Policy: p.Name, Amounts: amountsOf(steps), Override: override,
-		lastPolicy: p.Name, version: p.Version, reclaim: p.Reclaim,
+		LastPolicy: p.Name, Version: p.Version, Reclaim: p.Reclaim,
 	}
 }
 
@@ -304,7 +304,7 @@ func (e *evaluation) withdrawn(b previousOffer, h *holding) []Step {
 	for i, a := range old.Amounts {
 		steps[i] = e.revocation(a.Resource)
 	}
-	return e.reclaim(steps, old.reclaim, h, e.grantedIn(old.Class, h), b)
+	return e.reclaim(steps, old.Reclaim, h, e.grantedIn(old.Class, h), b)
 }
 
 // withdraw returns what is left of an offer on which no policy decides any longer, nil once its zeros
@@ -316,11 +316,11 @@ func (e *evaluation) withdraw(b previousOffer, h *holding) *Offer {
 	left, amounts := b.offer, amountsOf(e.withdrawn(b, h))
 	if left.InForce() || !slices.Equal(left.Amounts, amounts) {
 		left = &Offer{
-			Class: left.Class, Amounts: amounts, Override: -1, lastPolicy: left.lastPolicy,
-			reclaim: left.reclaim, moved: e.now,
+			Class: left.Class, Amounts: amounts, Override: -1, LastPolicy: left.LastPolicy,
+			Reclaim: left.Reclaim, Moved: e.now,
 		}
 	}
-	if left.Spent() && e.grantedIn(left.Class, h) == nil && !e.owed(left.moved) {
+	if left.Spent() && e.grantedIn(left.Class, h) == nil && !e.owed(left.Moved) {
 		return nil
 	}
 	return left
@@ -333,7 +333,7 @@ func (e *evaluation) keep(o *Offer) *Offer {
 	}
 	if !o.Withdrawn() {
 		kept := *o
-		kept.moved = e.now
+		kept.Moved = e.now
 		o = &kept
 	}
 	return o

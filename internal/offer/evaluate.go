@@ -83,7 +83,7 @@ func (e *evaluation) depart(r *Result, id string, old *Entry) {
 	} else if e.first() && !slices.ContainsFunc(old.Offers, func(o *Offer) bool { return !o.Withdrawn() }) {
 		d.Since = 0 // It had departed before the restart, after its offers moved.
 		for _, o := range old.Offers {
-			d.Since = max(d.Since, o.moved)
+			d.Since = max(d.Since, o.Moved)
 		}
 	}
 	d.Entry = e.outcomeOf(e.unknown, pastEntry{Entry: old}, &holding{}).entry
@@ -166,7 +166,7 @@ func newEvaluation(in Input) *evaluation {
 		e.recorded = recordedPolicies(in.Recorded)
 	} else {
 		e.inherited = in.Previous.Default.without(func(o *Offer) bool {
-			return o.Withdrawn() && elapsed(e.now, o.moved, InheritedFor)
+			return o.Withdrawn() && elapsed(e.now, o.Moved, InheritedFor)
 		})
 	}
 	e.matcher = newMatcher(e.index)

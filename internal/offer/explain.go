@@ -250,12 +250,12 @@ func (x *Explained) whyAnswered(amount string, times timing) string {
 // whyWithdrawn says why no policy decides any longer.
 func (x *Explained) whyWithdrawn() string {
 	index := x.evaluation.index
-	i, exists := index.byName[x.lastPolicy]
+	i, exists := index.byName[x.LastPolicy]
 	switch {
-	case x.lastPolicy == "":
+	case x.LastPolicy == "":
 		return "the policy that offered it is gone"
 	case !exists:
-		return fmt.Sprintf("policy %s is gone or invalid", x.lastPolicy)
+		return fmt.Sprintf("policy %s is gone or invalid", x.LastPolicy)
 	}
 	p := index.ordered[i]
 	class := "class " + p.Class

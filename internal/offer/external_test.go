@@ -58,7 +58,7 @@ func offeredTo(t *testing.T, r *Result, id string) capacity.Amounts {
 	if len(entry.Offers) > 1 {
 		t.Fatalf("%s has %d offers", id, len(entry.Offers))
 	}
-	return entry.Offers[0].Record().Amounts
+	return entry.Offers[0].ByResource()
 }
 
 func TestEachConsumerIsOfferedWhatIsAnsweredForIt(t *testing.T) {

@@ -352,12 +352,12 @@ func (e *Entry) restore(r PreviousOffers, withdrawn int64, amounts capacity.Amou
 	} else {
 		e.Offers = slices.Insert(e.Offers, i, nil)
 	}
-	o := &Offer{Class: r.Class, Policy: restoredPolicy, Override: -1, lastPolicy: r.Policy, reclaim: r.Reclaim}
-	if withdrawn != 0 {
-		o.Policy, o.moved = "", withdrawn
+	o := &Offer{
+		Class: r.Class, Policy: restoredPolicy, Amounts: SortedAmounts(amounts), Override: -1,
+		LastPolicy: r.Policy, Reclaim: r.Reclaim,
 	}
-	for _, resource := range slices.Sorted(maps.Keys(amounts)) {
-		o.Amounts = append(o.Amounts, Amount{Resource: resource, Value: amounts[resource]})
+	if withdrawn != 0 {
+		o.Policy, o.Moved = "", withdrawn
 	}
 	e.Offers[i] = o
 }

@@ -47,18 +47,19 @@ type Offer struct {
 	// Override is the index of the override that matched, -1 for none.
 	Override int
 
-	// lastPolicy is the policy that decided last; version and reclaim are from its last edit.
-	lastPolicy string
-	version    string
-	reclaim    Reclaim
-	// moved is the time of the last change to the amounts of a withdrawn offer, or the time at which its
+	// LastPolicy is the policy that decided last; Version and Reclaim are from its last edit. An offer of another
+	// version is published again.
+	LastPolicy string
+	Version    string
+	Reclaim    Reclaim
+	// Moved is the time of the last change to the amounts of a withdrawn offer, or the time at which its
 	// policy was found gone, in Unix seconds. It is 0 while a policy decides.
-	moved int64
+	Moved int64
 }
 
 // Withdrawn reports whether no policy decides any longer: the amounts are 0, or held, or its policy may be
 // about to be applied again.
-func (o *Offer) Withdrawn() bool { return o.moved != 0 }
+func (o *Offer) Withdrawn() bool { return o.Moved != 0 }
 
 // InForce reports whether the offer reads as one on which a policy decides: one does, or it is gone since
 // less than Input.Grace.
@@ -78,6 +79,24 @@ func (o *Offer) Amount(resource string) (value int64, listed bool) {
 		return 0, false
 	}
 	return o.Amounts[i].Value, true
+}
+
+// ByResource returns the amounts by resource.
+func (o *Offer) ByResource() capacity.Amounts {
+	amounts := make(capacity.Amounts, len(o.Amounts))
+	for _, a := range o.Amounts {
+		amounts[a.Resource] = a.Value
+	}
+	return amounts
+}
+
+// SortedAmounts returns the amounts as an Offer lists them.
+func SortedAmounts(by capacity.Amounts) []Amount {
+	amounts := make([]Amount, 0, len(by))
+	for _, resource := range slices.Sorted(maps.Keys(by)) {
+		amounts = append(amounts, Amount{Resource: resource, Value: by[resource]})
+	}
+	return amounts
 }
 
 // evicts reports whether the offer evicts the pods of its consumer.
@@ -105,7 +124,7 @@ func (e *Entry) without(some func(*Offer) bool) *Entry {
 func (e *Entry) covers(other *Entry) bool {
 	return !slices.ContainsFunc(other.Offers, func(o *Offer) bool {
 		i := slices.IndexFunc(e.Offers, func(x *Offer) bool { return x.Class == o.Class })
-		if i < 0 || e.Offers[i].Withdrawn() && e.Offers[i].moved < o.moved {
+		if i < 0 || e.Offers[i].Withdrawn() && e.Offers[i].Moved < o.Moved {
 			return true
 		}
 		if o.Withdrawn() && o.InForce() && !slices.Equal(e.Offers[i].Amounts, o.Amounts) {
@@ -232,47 +251,6 @@ func (o *Offers) Of(id string) *Entry {
 
 func (o *Offers) departed(id string) (at int, found bool) {
 	return slices.BinarySearchFunc(o.Departed, id, func(d Departed, id string) int { return strings.Compare(d.ID, id) })
-}
-
-// Record describes an offer completely, for a process that goes on from it: see Offer.Record.
-type Record struct {
-	// Class, Policy, Override and Amounts are copied from the Offer.
-	Class, Policy string
-	Override      int
-	Amounts       capacity.Amounts
-	// LastPolicy is the policy that decided last, and Reclaim the reclaim of its last edit.
-	LastPolicy string
-	Reclaim    Reclaim
-	// Moved is the time of the last change to the amounts of a withdrawn offer, in Unix seconds.
-	Moved int64
-}
-
-// Record returns the record of the offer.
-func (o *Offer) Record() Record {
-	r := Record{
-		Class: o.Class, Policy: o.Policy, Override: o.Override, Amounts: make(capacity.Amounts, len(o.Amounts)),
-		LastPolicy: o.lastPolicy, Reclaim: o.reclaim, Moved: o.moved,
-	}
-	for _, a := range o.Amounts {
-		r.Amounts[a.Resource] = a.Value
-	}
-	return r
-}
-
-// Offer returns the offer that has this record. The version belongs to the policy that decides: the
-// first evaluation after an edit publishes everything that the policy decides on.
-func (r Record) Offer(version string) *Offer {
-	o := &Offer{
-		Class: r.Class, Policy: r.Policy, Override: r.Override, lastPolicy: r.LastPolicy, reclaim: r.Reclaim,
-		moved: r.Moved,
-	}
-	for _, name := range slices.Sorted(maps.Keys(r.Amounts)) {
-		o.Amounts = append(o.Amounts, Amount{Resource: name, Value: r.Amounts[name]})
-	}
-	if !o.Withdrawn() {
-		o.version = version
-	}
-	return o
 }
 
 // elapsed reports whether a time is this long ago. Both times are in Unix seconds.

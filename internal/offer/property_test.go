@@ -374,7 +374,14 @@ func checkRecords(t *rapid.T, in Input, r *Result) {
 	recorded := func(e *Entry) *Entry {
 		out := &Entry{}
 		for _, o := range e.Offers {
-			out.Offers = append(out.Offers, o.Record().Offer(versions[o.Policy]))
+			record := Offer{
+				Class: o.Class, Policy: o.Policy, Override: o.Override, Amounts: SortedAmounts(o.ByResource()),
+				LastPolicy: o.LastPolicy, Reclaim: o.Reclaim, Moved: o.Moved,
+			}
+			if !o.Withdrawn() {
+				record.Version = versions[o.Policy]
+			}
+			out.Offers = append(out.Offers, &record)
 		}
 		return out
 	}
@@ -405,10 +412,10 @@ func pastOf(r *Result) []PreviousOffers {
 			if o.Policy == "" {
 				continue
 			}
-			at := place{o.Policy, o.Class, o.reclaim}
+			at := place{o.Policy, o.Class, o.Reclaim}
 			p := byPlace[at]
 			if p == nil {
-				p = &PreviousOffers{Policy: o.Policy, Class: o.Class, Reclaim: o.reclaim, Offers: map[string]capacity.Amounts{}, Complete: true}
+				p = &PreviousOffers{Policy: o.Policy, Class: o.Class, Reclaim: o.Reclaim, Offers: map[string]capacity.Amounts{}, Complete: true}
 				byPlace[at] = p
 			}
 			p.Offers[id] = capacity.Amounts{}
@@ -484,7 +491,7 @@ func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) boo
 			continue
 		}
 		checkChange(t, in, id, slices.DeleteFunc(slices.Clone(old.Offers), func(o *Offer) bool {
-			return !looked(o) || o.Spent() && ago(o.moved, OwedFor)
+			return !looked(o) || o.Spent() && ago(o.Moved, OwedFor)
 		}), r.Of(id))
 	}
 	if len(r.Departed) > MaxDeparted {
@@ -502,7 +509,7 @@ func checkChanges(t *rapid.T, in Input, prev, r *Result, looked func(*Offer) boo
 func checkDefault(t *rapid.T, in Input, prev, r *Result) {
 	within := func(long time.Duration) []*Offer {
 		return prev.Default.without(func(o *Offer) bool {
-			return o.Withdrawn() && in.Now.Sub(time.Unix(o.moved, 0)) >= long
+			return o.Withdrawn() && in.Now.Sub(time.Unix(o.Moved, 0)) >= long
 		}).Offers
 	}
 	checkChange(t, in, "the default offer", within(OwedFor), r.Default)
@@ -532,7 +539,7 @@ func checkChange(t *rapid.T, in Input, id string, old []*Offer, entry *Entry) {
 		now := entry.Offers[i]
 		reclaim, decided := reclaimOf[now.Policy]
 		if !decided {
-			reclaim = before.reclaim
+			reclaim = before.Reclaim
 		}
 		for _, a := range before.Amounts {
 			value, named := now.Amount(a.Resource)

@@ -184,9 +184,9 @@ func withdrawn(class string, amounts ...offer.Amount) *offer.Offer {
 
 // kept returns a pool whose policy is gone and awaited.
 func kept(class string, amounts ...offer.Amount) *offer.Offer {
-	r := pool(class, amounts...).Record()
-	r.Moved = 1
-	return r.Offer("")
+	o := pool(class, amounts...)
+	o.Moved = 1
+	return o
 }
 
 // published returns a table with the entries. Other consumers are offered nothing.

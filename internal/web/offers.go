@@ -75,7 +75,7 @@ func amountsOf(explained []offer.Explained) []rest.Offer {
 	for i := range explained {
 		o := &explained[i]
 		x := rest.Offer{
-			Class: o.Class, Policy: o.Policy, Resources: world.Amounts(o.Record().Amounts),
+			Class: o.Class, Policy: o.Policy, Resources: world.Amounts(o.ByResource()),
 			Granted: world.Amounts(o.Granted), Used: world.Amounts(o.Used),
 		}
 		if o.Override >= 0 {

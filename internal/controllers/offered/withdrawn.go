@@ -62,7 +62,7 @@ func (n offeredNames) offers(class, name string) bool {
 // names as can be recorded may have offered any.
 func (n offeredNames) left(o *offer.Offer) capacity.Amounts {
 	if o.Withdrawn() {
-		return o.Record().Amounts
+		return o.ByResource()
 	}
 	names, listed := n[o.Class][o.Policy]
 	if !listed || len(names) == v1alpha1.MaxOfferedResources {
@@ -95,7 +95,7 @@ func withdrawnIn(s *table.Snapshot, served offeredNames) (w withdrawals, owed ma
 				continue
 			}
 			of := w[o.Class]
-			of.setSince(id, max(o.Record().Moved, since))
+			of.setSince(id, max(o.Moved, since))
 			note(&of, o.Class, left)
 			w[o.Class], owed[o.Class] = of, struct{}{}
 		}

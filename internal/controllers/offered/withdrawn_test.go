@@ -67,7 +67,7 @@ func (h *history) statuses() []offer.PreviousOffers {
 		for id, entry := range h.last.Entries.All {
 			for _, o := range entry.Offers {
 				if o.Policy == p.Name {
-					past.Offers[id] = o.Record().Amounts
+					past.Offers[id] = o.ByResource()
 				}
 			}
 		}
@@ -102,7 +102,7 @@ func (h *history) restart(t interface{ Fatal(...any) }) (*offer.Result, *Record)
 func reads(r *offer.Result, id string) map[string]capacity.Amounts {
 	all := map[string]capacity.Amounts{}
 	for _, o := range r.Of(id).Offers {
-		all[o.Class] = o.Record().Amounts
+		all[o.Class] = o.ByResource()
 	}
 	return all
 }

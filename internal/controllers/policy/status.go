@@ -148,13 +148,10 @@ func offerOf(c offer.ConsumerReport, x *offer.Explained) v1alpha1.ConsumerOffer 
 
 // amountsOf returns the amounts of an offer, which may be nil.
 func amountsOf(o *offer.Offer) capacity.Amounts {
-	amounts := capacity.Amounts{}
-	if o != nil {
-		for _, a := range o.Amounts {
-			amounts[a.Resource] = a.Value
-		}
+	if o == nil {
+		return capacity.Amounts{}
 	}
-	return amounts
+	return o.ByResource()
 }
 
 // compare adds what a consumer has now, and what a dry run would change for it.

@@ -170,8 +170,8 @@ func (d *decoder) offer(o *rest.WorldOffer) error {
 	if o.None {
 		return nil
 	}
-	r := offer.Record{
-		Class: o.Class, Policy: o.Policy, Override: -1, Amounts: amountsOf(o.Resources),
+	r := &offer.Offer{
+		Class: o.Class, Policy: o.Policy, Override: -1, Amounts: offer.SortedAmounts(amountsOf(o.Resources)),
 		LastPolicy: o.LastPolicy, Reclaim: reclaims[o.Reclaim],
 	}
 	switch {
@@ -180,13 +180,16 @@ func (d *decoder) offer(o *rest.WorldOffer) error {
 	case o.Policy == "": // An operator that does not write it owes zeros for ever.
 		r.Moved = d.of.Time.Unix()
 	}
+	if !r.Withdrawn() {
+		r.Version = d.versions[o.Policy]
+	}
 	if o.Override != nil {
 		r.Override = *o.Override
 	}
 	if len(r.Amounts) == 0 {
 		return fmt.Errorf("an offer to %q in class %q has no resources", o.ClusterID, o.Class)
 	}
-	entry.Offers = append(entry.Offers, r.Offer(d.versions[o.Policy]))
+	entry.Offers = append(entry.Offers, r)
 	return nil
 }
 

@@ -182,15 +182,14 @@ func yieldOffers(to rest.WorldOffer, entry *offer.Entry, yield func(any) bool) b
 		return yield(to)
 	}
 	for _, o := range entry.Offers {
-		r := o.Record()
 		x := to
-		x.Class, x.Policy, x.Resources = r.Class, r.Policy, Amounts(r.Amounts)
-		x.LastPolicy, x.Reclaim = r.LastPolicy, reclaimText(r.Reclaim)
-		if r.Override >= 0 {
-			x.Override = &r.Override
+		x.Class, x.Policy, x.Resources = o.Class, o.Policy, Amounts(o.ByResource())
+		x.LastPolicy, x.Reclaim = o.LastPolicy, reclaimText(o.Reclaim)
+		if o.Override >= 0 {
+			x.Override = &o.Override
 		}
 		if o.Withdrawn() {
-			x.Moved = timeOf(r.Moved)
+			x.Moved = timeOf(o.Moved)
 		}
 		if !yield(x) {
 			return false

@@ -174,7 +174,7 @@ func offersOf(all offer.Offers) map[string]map[string]map[string]int64 {
 	add := func(id string, e *offer.Entry) {
 		out[id] = map[string]map[string]int64{}
 		for _, o := range e.Offers {
-			out[id][o.Class] = o.Record().Amounts
+			out[id][o.Class] = o.ByResource()
 		}
 	}
 	for id, e := range all.Readable().All {
