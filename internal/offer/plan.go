@@ -90,7 +90,7 @@ func (p *policyPlan) newTemplate(override, variant int) *template {
 	addNamed := func(from Source, amounts capacity.Amounts) {
 		for name, amount := range amounts {
 			if _, replaced := o.Fixed[name]; !replaced || from == FromOverride {
-				add(Step{Resource: name, Source: from, Fixed: amount, Max: none, Held: none, column: columnOf(p.column, name)})
+				add(Step{Resource: name, Source: from, Fixed: amount, Max: unset, Held: unset, column: columnOf(p.column, name)})
 			}
 		}
 	}

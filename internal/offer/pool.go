@@ -41,7 +41,7 @@ func newPool(nodes *Nodes, view *capacity.View, index int, levels capacity.Amoun
 		}
 		name := view.Columns[c]
 		s := Step{
-			Resource: name, Source: FromNodes, Max: none, Held: none,
+			Resource: name, Source: FromNodes, Max: unset, Held: unset,
 			Reserve: nodes.Reserve[name], Percent: nodes.Percent, column: c,
 		}
 		if percent, ok := nodes.Percentages[name]; ok {

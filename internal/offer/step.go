@@ -37,12 +37,12 @@ type Step struct {
 	// Gives is the part of Pool on nodes that the consumer itself gives, and Taken the part of Gives
 	// that consumers' pods use. Both are 0 except for a consumer in a pool of peers.
 	Gives, Taken int64
-	// Max is the ceiling, none for no ceiling. If it is a share of Pool, MaxShare is that share in percent, and
+	// Max is the ceiling, unset for no ceiling. If it is a share of Pool, MaxShare is that share in percent, and
 	// otherwise 0.
 	Max, MaxShare int64
 	// Stopped is set if Max is 0 because the policy is stopped.
 	Stopped bool
-	// Held is the amount that reclaim keeps, none if it keeps nothing above the offer.
+	// Held is the amount that reclaim keeps, unset if it keeps nothing above the offer.
 	Held int64
 	// Paused is set if Offer is what the consumer had before, because the policy is paused.
 	Paused bool
@@ -56,8 +56,8 @@ type Step struct {
 // noColumn is the column of a resource that no row has. Row.At reads it as 0.
 const noColumn = -1
 
-// none is the value of Step.Max and Step.Held that are unset.
-const none = -1
+// unset is the value of Step.Max and Step.Held that are not set.
+const unset = -1
 
 // present is the policy's share of what the nodes have at the moment, without regard to the level.
 func (s *Step) present() int64 { return capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100) }
@@ -97,14 +97,14 @@ func (s *Step) work(reclaim Reclaim, used int64, granted optionalAmount) {
 func (s *Step) limit(p *Policy, override int) {
 	s.Max, s.Stopped = p.ceiling(s.Resource, override), p.Stopped
 	if share := p.maxShare(s.Resource, override); share > 0 && s.Source == FromNodes {
-		if most := capacity.Share(s.Pool, share, 100); s.Max == none || most < s.Max {
+		if most := capacity.Share(s.Pool, share, 100); s.Max == unset || most < s.Max {
 			s.Max, s.MaxShare = most, share
 		}
 	}
 }
 
 // ceiling returns the most of a resource that one consumer is offered under an override, -1 for no override. It is
-// none for no limit, and 0 for a policy that is stopped.
+// unset for no limit, and 0 for a policy that is stopped.
 func (p *Policy) ceiling(resource string, override int) int64 {
 	if p.Stopped {
 		return 0
@@ -117,7 +117,7 @@ func (p *Policy) ceiling(resource string, override int) int64 {
 	if most, ok := p.Max[resource]; ok {
 		return most
 	}
-	return none
+	return unset
 }
 
 // maxShare returns the most of the pool's amount of a resource that one consumer is offered under an override, -1
@@ -159,12 +159,12 @@ func (s *Step) pause(before int64, known bool) {
 	if known {
 		s.Offer = before
 	}
-	s.Held, s.Paused = none, true
+	s.Held, s.Paused = unset, true
 }
 
 // revocation is the step of a resource that is no longer offered.
 func revocation(resource string, column int) Step {
-	return Step{Resource: resource, Source: FromRevocation, Max: none, Held: none, column: column}
+	return Step{Resource: resource, Source: FromRevocation, Max: unset, Held: unset, column: column}
 }
 
 func byResource(a, b Step) int { return strings.Compare(a.Resource, b.Resource) }
