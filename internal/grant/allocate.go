@@ -359,13 +359,10 @@ func (a *allocation) setOffered(g *group) {
 
 // prepare completes a group.
 func (a *allocation) prepare(g *group) {
-	if used, hasPods := a.input.Used(g.consumer); hasPods {
-		g.unclaimedUse = a.rows.take(len(a.columns))
-		copy(g.unclaimedUse, used)
-		g.unclaimedAlive = a.rows.take(len(a.columns))
-		stranded := a.input.Stranded(g.consumer)
-		for c, amount := range used {
-			g.unclaimedAlive[c] = amount - stranded.At(c)
+	if use := a.input.View.Used.Of(g.consumer); use != nil {
+		g.unclaimedUse, g.unclaimedAlive = a.rows.take(len(a.columns)), a.rows.take(len(a.columns))
+		for c, amount := range use.Everywhere {
+			g.unclaimedUse[c], g.unclaimedAlive[c] = amount, amount-use.Stranded.At(c)
 		}
 		g.alive = g.unclaimedAlive[a.column[capacity.Pods]] > 0
 	}

@@ -271,7 +271,7 @@ func checkAnswer(t reporter, terms *offer.AllocationInput, s *Slice, a *Answer) 
 	if a.Verdict == Deny {
 		t.Fatalf("%s has %v, which a denial does not take back", s.Key, s.Granted)
 	}
-	_, running := terms.Used(s.Consumer)
+	running := terms.View.Used.Of(s.Consumer) != nil
 	for name, had := range s.Granted {
 		amount, named := amounts[name]
 		if !named {
@@ -347,7 +347,7 @@ func checkGroups(t reporter, terms *offer.AllocationInput, w *world, answers []A
 		}
 	}
 	for key, g := range groups {
-		used, _ := terms.Used(key.consumer)
+		used := usedBy(terms, key.consumer)
 		if g.reclaim == offer.Unused {
 			for name, got := range g.got {
 				if floor := min(g.keep[name], used.At(terms.Column(name))); got < floor {
@@ -430,7 +430,7 @@ func granted(terms *offer.AllocationInput, w *world, answers []Answer, yield fun
 		if of != nil {
 			pool = of.Pool
 		}
-		used, _ := terms.Used(s.Consumer)
+		used := usedBy(terms, s.Consumer)
 		for _, name := range terms.View.Columns {
 			// In a pool that it moved to, a slice can claim what its pods use; after a change of
 			// class, at most one unit.
@@ -574,4 +574,12 @@ func checkRaiseTakesNothing(t *rapid.T, w *world) {
 			}
 		}
 	}
+}
+
+// usedBy returns what a consumer's pods request on all nodes, by column.
+func usedBy(terms *offer.AllocationInput, consumer string) capacity.Row {
+	if use := terms.View.Used.Of(consumer); use != nil {
+		return use.Everywhere
+	}
+	return nil
 }

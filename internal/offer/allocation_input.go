@@ -17,18 +17,13 @@ type AllocationInput struct {
 	// granted.
 	Pools []PolicyPool
 
-	index     *policyIndex
-	column    map[string]int
-	consumers []Consumer
-	byClass   map[string][]*policyPlan
-	inForce   map[string]struct{}
+	index   *policyIndex
+	column  map[string]int
+	byClass map[string][]*policyPlan
 	// byNodes holds a pool of each selection, by its index in the View. Pools of one selection have the same nodes.
 	byNodes map[int]*PolicyPool
 	terms   map[termsKey]*ConsumerTerms
-	poolOf  map[*policyPlan]int
 	now     time.Time
-	// filtersSlices is set if a policy in force has filters of slices.
-	filtersSlices bool
 }
 
 // termsKey identifies consumers with the same terms.
@@ -60,8 +55,7 @@ type PolicyPool struct {
 	// Cells holds the indexes in the View's Cells of the cells that make up these nodes.
 	Cells []int
 
-	view  *capacity.View
-	count Count
+	view *capacity.View
 	// percents is the share of each column.
 	percents []int64
 }
@@ -69,9 +63,9 @@ type PolicyPool struct {
 // ShareOf is the policy's share of one cell, by column, before the reserve. Down is rounded down. Up is
 // rounded up: of all cells it adds up to no less than the pool.
 func (p *PolicyPool) ShareOf(cell int) (down, up capacity.Row) {
-	of := p.view.Cells[cell].Free
-	if p.count == Allocatable {
-		of = p.view.Cells[cell].Allocatable
+	of := p.view.Cells[cell].Allocatable
+	if p.CountsUse {
+		of = p.view.Cells[cell].Free
 	}
 	down, up = make(capacity.Row, len(of)), make(capacity.Row, len(of))
 	for c, amount := range of {
@@ -138,17 +132,13 @@ func (t *ConsumerTerms) WithoutNodes(resource string) *Step {
 // NewAllocationInput computes the pools and terms. It ignores Input's Grants, Previous and Recorded.
 func NewAllocationInput(in Input) *AllocationInput {
 	a := &AllocationInput{
-		View: &in.View, column: make(map[string]int, len(in.View.Columns)), consumers: in.Consumers,
-		byClass: map[string][]*policyPlan{}, inForce: map[string]struct{}{}, byNodes: map[int]*PolicyPool{},
-		terms: map[termsKey]*ConsumerTerms{}, poolOf: map[*policyPlan]int{}, now: in.Now,
-	}
-	if !slices.IsSortedFunc(a.consumers, byID) {
-		a.consumers = slices.SortedFunc(slices.Values(a.consumers), byID)
+		View: &in.View, column: make(map[string]int, len(in.View.Columns)), index: newPolicyIndex(&in),
+		byClass: map[string][]*policyPlan{}, byNodes: map[int]*PolicyPool{}, terms: map[termsKey]*ConsumerTerms{},
+		now: in.Now,
 	}
 	for i, name := range in.View.Columns {
 		a.column[name] = i
 	}
-	a.index = newPolicyIndex(&in)
 	var pools, others []*pool
 	for _, p := range newPlans(a.index, &in, a.column) {
 		if p.DryRun {
@@ -157,11 +147,8 @@ func NewAllocationInput(in Input) *AllocationInput {
 			}
 			continue
 		}
-		a.inForce[p.Name] = struct{}{}
-		a.filtersSlices = a.filtersSlices || len(p.Slices.Filters) > 0
 		a.byClass[p.Class] = append(a.byClass[p.Class], p)
 		if p.pool != nil {
-			a.poolOf[p] = len(pools)
 			pools = append(pools, p.pool)
 			a.Pools = append(a.Pools, PolicyPool{Granter: a.index.granters[p.index]})
 		}
@@ -188,14 +175,14 @@ func NewAllocationInput(in Input) *AllocationInput {
 // describe sets everything but the policy.
 func (p *PolicyPool) describe(of *pool, all []*pool) {
 	width := len(of.view.Columns)
-	p.view, p.count, p.Nodes = of.view, of.nodes.Count, of.index
+	p.view, p.Nodes = of.view, of.index
 	p.Capacity, p.Present, p.percents = make(capacity.Row, width), make(capacity.Row, width), make([]int64, width)
 	for i := range of.steps {
 		s := &of.steps[i]
 		p.Capacity[s.column], p.Present[s.column] = s.Pool, min(s.Pool, s.present())
 		p.percents[s.column] = s.Percent
 	}
-	if p.count == Free {
+	if of.nodes.Count == Free {
 		p.CountsUse, p.InUse = true, of.InUse
 	}
 	for i, other := range all {
@@ -224,8 +211,8 @@ func (a *AllocationInput) Serves(class string) bool { return len(a.byClass[class
 
 // InForce reports whether the policy of a granter exists and is not a dry run.
 func (a *AllocationInput) InForce(granter string) bool {
-	_, ok := a.inForce[PolicyOf(granter)]
-	return ok
+	i, exists := a.index.byName[PolicyOf(granter)]
+	return exists && !a.index.ordered[i].DryRun
 }
 
 // PoolOf returns a pool of the nodes that a granter has granted from, an empty one if it selects none. It returns nil
@@ -264,22 +251,13 @@ func (a *AllocationInput) Covers(others, granter string) bool {
 	return !slices.ContainsFunc(p.Cells, func(cell int) bool { return !slices.Contains(cells, cell) })
 }
 
-// consumer returns the consumer with this ID.
-func (a *AllocationInput) consumer(id string) Consumer {
-	c := Consumer{ID: id}
-	if i, found := slices.BinarySearchFunc(a.consumers, c, byID); found {
-		c = a.consumers[i]
-	}
-	return c
-}
-
 // Rule returns what the first filter of a policy says that does not admit the request of a slice, which
 // was created at this time, in Unix seconds. It completes the request.
 func (a *AllocationInput) Rule(p *Policy, r *Request, created int64) (ruling Ruling, why string) {
 	if len(r.Labels) > MaxRequestLabels {
 		return Refused, fmt.Sprintf("it has more than %d labels", MaxRequestLabels)
 	}
-	r.Consumer = a.consumer(r.Consumer.ID)
+	r.Consumer = a.index.consumer(r.Consumer.ID)
 	r.Age = max(0, a.now.Truncate(time.Minute).Sub(time.Unix(created, 0)))
 	for _, f := range p.Slices.Filters {
 		if ruling, why := f.Rule(r); ruling != Admitted {
@@ -292,7 +270,8 @@ func (a *AllocationInput) Rule(p *Policy, r *Request, created int64) (ruling Rul
 // Again returns after which time filters of slices may answer differently by themselves, because the
 // ages have changed, 0 for never.
 func (a *AllocationInput) Again() time.Duration {
-	if !a.filtersSlices {
+	filters := func(p *Policy) bool { return !p.DryRun && len(p.Slices.Filters) > 0 }
+	if !slices.ContainsFunc(a.index.ordered, filters) {
 		return 0
 	}
 	return a.now.Truncate(time.Minute).Add(time.Minute).Sub(a.now)
@@ -300,7 +279,7 @@ func (a *AllocationInput) Again() time.Duration {
 
 // Terms returns what the consumer is offered in the class, nil if no policy decides.
 func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
-	c := a.consumer(consumer)
+	c := a.index.consumer(consumer)
 	// The policies of one class are in the order in which they decide.
 	i := slices.IndexFunc(a.byClass[class], func(p *policyPlan) bool { return p.Consumers.Includes(c) })
 	if i < 0 {
@@ -312,29 +291,10 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 	terms, ok := a.terms[key]
 	if !ok {
 		terms = &ConsumerTerms{
-			Policy: p.Policy, Granter: a.index.granters[p.index], Override: of.override, Paused: key.paused, Pool: -1,
-			Steps: of.steps,
+			Policy: p.Policy, Granter: a.index.granters[p.index], Override: of.override, Paused: key.paused, Steps: of.steps,
 		}
-		if i, pooled := a.poolOf[p]; pooled {
-			terms.Pool = i
-		}
+		terms.Pool = slices.IndexFunc(a.Pools, func(p PolicyPool) bool { return !p.Former && p.Granter == terms.Granter })
 		a.terms[key] = terms
 	}
 	return terms
-}
-
-// Used returns what the consumer's pods request on all nodes, by column, and whether it has any pods.
-func (a *AllocationInput) Used(consumer string) (capacity.Row, bool) {
-	if use := a.View.Used.Of(consumer); use != nil {
-		return use.Everywhere, true
-	}
-	return nil, false
-}
-
-// Stranded returns what of Used is on nodes that are not Ready, by column.
-func (a *AllocationInput) Stranded(consumer string) capacity.Row {
-	if use := a.View.Used.Of(consumer); use != nil {
-		return use.Stranded
-	}
-	return nil
 }

@@ -203,17 +203,6 @@ func (e *evaluation) first() bool { return e.recorded != nil }
 // of a pool. A consumer that is only owed an explicit 0 is not known.
 func (r *Result) Known(id string) bool { return r.Entries.Of(id) != nil }
 
-// consumer returns a consumer by its ID, with its labels if it is known.
-func (e *evaluation) consumer(id string) Consumer {
-	i, found := slices.BinarySearchFunc(e.known, id, func(c knownConsumer, id string) int {
-		return strings.Compare(c.ID, id)
-	})
-	if found {
-		return e.known[i].Consumer
-	}
-	return Consumer{ID: id}
-}
-
 // holding holds one consumer's use and grants. The zero value is nothing.
 type holding struct {
 	// use holds the requests of its pods, nil if it has no pods.
@@ -273,7 +262,7 @@ func (e *evaluation) addGrants() {
 	}
 	sum := make(capacity.Row, len(e.columns))
 	for id, rows := range e.grants {
-		deciders := e.deciders(e.matcher.matchOf(e.consumer(id)))
+		deciders := e.deciders(e.matcher.matchOf(e.index.consumer(id)))
 		use := e.in.View.Used.Of(id)
 		for _, p := range e.plans {
 			if p.pool == nil {

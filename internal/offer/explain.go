@@ -53,7 +53,7 @@ func (x Explainer) Of(id string) []Explained {
 		return x.explain("", x.offers.Of(id), e.unknown, &holding{})
 	}
 	h := e.holdingOf(id)
-	return x.explain(id, entry, e.index.match(e.consumer(id)), &h)
+	return x.explain(id, entry, e.index.match(e.index.consumer(id)), &h)
 }
 
 // Default returns the default offer, sorted by class.
@@ -338,7 +338,7 @@ func (x Explainer) Candidates(id string) []Candidate {
 		return nil
 	}
 	var all []Candidate
-	for s := range e.index.standings(e.consumer(id)) {
+	for s := range e.index.standings(e.index.consumer(id)) {
 		p := e.plans[s.policy]
 		c := Candidate{Class: p.Class, Policy: p.Name, Decides: s.because == "", Because: s.because}
 		if p.pool != nil && !s.filtered {

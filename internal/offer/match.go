@@ -19,6 +19,8 @@ type policyIndex struct {
 	// oldest, then name.
 	ordered []*Policy
 	byName  map[string]int
+	// consumers are Input.Consumers, sorted by ID.
+	consumers []Consumer
 	// granters holds the granter of each policy. byDigest maps the digests of selections, of Input.Former too, to
 	// pools in the View.
 	granters []string
@@ -48,7 +50,10 @@ func newPolicyIndex(in *Input) *policyIndex {
 	policies := in.Policies
 	x := &policyIndex{
 		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)),
-		byDigest: map[string]int{}, naming: map[string][]int{}, giving: map[string]struct{}{},
+		byDigest: map[string]int{}, naming: map[string][]int{}, giving: map[string]struct{}{}, consumers: in.Consumers,
+	}
+	if !slices.IsSortedFunc(x.consumers, byID) {
+		x.consumers = slices.SortedFunc(slices.Values(x.consumers), byID)
 	}
 	for i := range policies {
 		x.ordered[i] = &policies[i]
@@ -70,7 +75,10 @@ func newPolicyIndex(in *Input) *policyIndex {
 		x.byName[p.Name] = i
 		x.granters, x.pools = append(x.granters, p.Granter()), append(x.pools, pools[p])
 		x.byDigest[digestOf(x.granters[i])] = pools[p]
-		x.answers = append(x.answers, p.answersIn(in))
+		x.answers = append(x.answers, nil)
+		if p.External != nil {
+			x.answers[i] = new(in.External[p.Name])
+		}
 		x.external = x.external || p.External != nil
 		x.givers = append(x.givers, giversOf(p, &in.View, pools[p]))
 		for _, id := range x.givers[i] {
@@ -165,7 +173,7 @@ type shadowed struct{ policy, by int }
 // match matches a consumer against all policies.
 func (x *policyIndex) match(c Consumer) *match {
 	m, by := &match{}, -1
-	for i := range x.candidates(c.ID) {
+	for _, i := range x.candidates(c.ID) {
 		p := x.ordered[i]
 		switch {
 		case p.DryRun, !p.Consumers.Includes(c):
@@ -192,25 +200,11 @@ func (x *policyIndex) variantFor(policy int, id string) int {
 	return noVariant
 }
 
-// candidates yields the indexes, in order, of all policies that may be for a consumer.
-func (x *policyIndex) candidates(id string) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		naming, open := x.naming[id], x.open
-		for len(naming) > 0 || len(open) > 0 {
-			var i int
-			switch {
-			case len(open) == 0 || len(naming) > 0 && naming[0] < open[0]:
-				i, naming = naming[0], naming[1:]
-			case len(naming) > 0 && naming[0] == open[0]: // An override names it.
-				i, naming, open = open[0], naming[1:], open[1:]
-			default:
-				i, open = open[0], open[1:]
-			}
-			if !yield(i) {
-				return
-			}
-		}
-	}
+// candidates returns the indexes, sorted, of all policies that may be for a consumer.
+func (x *policyIndex) candidates(id string) []int {
+	all := slices.Concat(x.open, x.naming[id])
+	slices.Sort(all)
+	return slices.Compact(all) // A policy that is open may name it, too.
 }
 
 // matcher returns one match for all consumers that match alike, so that a match identifies them. It
@@ -287,13 +281,9 @@ type knownConsumer struct {
 
 // knownConsumers returns all known consumers, sorted by ID.
 func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
-	listed := in.Consumers
-	if !slices.IsSortedFunc(listed, byID) {
-		listed = slices.SortedFunc(slices.Values(listed), byID)
-	}
 	var others []string
 	add := func(id string) {
-		if _, found := slices.BinarySearchFunc(listed, Consumer{ID: id}, byID); !found {
+		if _, found := slices.BinarySearchFunc(x.consumers, Consumer{ID: id}, byID); !found {
 			others = append(others, id)
 		}
 	}
@@ -320,8 +310,8 @@ func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
 	}
 	slices.Sort(others)
 	others = slices.Compact(others)
-	all := make([]knownConsumer, 0, len(listed)+len(others))
-	for _, c := range listed {
+	all := make([]knownConsumer, 0, len(x.consumers)+len(others))
+	for _, c := range x.consumers {
 		for len(others) > 0 && others[0] < c.ID {
 			all, others = append(all, knownConsumer{Consumer: Consumer{ID: others[0]}}), others[1:]
 		}
@@ -334,6 +324,15 @@ func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
 }
 
 func byID(a, b Consumer) int { return strings.Compare(a.ID, b.ID) }
+
+// consumer returns a consumer by its ID, with its labels if it is listed.
+func (x *policyIndex) consumer(id string) Consumer {
+	c := Consumer{ID: id}
+	if i, found := slices.BinarySearchFunc(x.consumers, c, byID); found {
+		c = x.consumers[i]
+	}
+	return c
+}
 
 // among returns the IDs of the consumers that the scope selects, sorted.
 func (s Scope) among(known []knownConsumer) []string {
@@ -358,7 +357,7 @@ type standing struct {
 func (x *policyIndex) standings(c Consumer) iter.Seq[standing] {
 	return func(yield func(standing) bool) {
 		var winner *Policy
-		for i := range x.candidates(c.ID) {
+		for _, i := range x.candidates(c.ID) {
 			p, s := x.ordered[i], standing{policy: i}
 			if !p.Consumers.selects(c) {
 				continue
@@ -407,13 +406,4 @@ func giversOf(p *Policy, v *capacity.View, index int) []string {
 	}
 	slices.SortFunc(givers, strings.Compare)
 	return slices.Compact(givers)
-}
-
-// answersIn returns what the external source of the policy has answered, nil for another policy.
-func (p *Policy) answersIn(in *Input) *capacity.Answers {
-	if p.External == nil {
-		return nil
-	}
-	answers := in.External[p.Name]
-	return &answers
 }
