@@ -37,7 +37,7 @@ func Evaluate(in Input) *Result {
 	r := &Result{Reports: make(map[string]*Report, len(e.plans)), evaluation: e}
 	r.Default = e.outcomeOf(e.unknown, pastEntry{Entry: e.previous.Default}, &holding{}).entry
 
-	tallies := newTallies(e.plans)
+	tallies := make(tallies, len(e.plans))
 	previous, next := e.previous.Readable(), 0
 	depart := func(until func(id string) bool) {
 		for ; next < previous.Len() && until(previous.ids[next]); next++ {

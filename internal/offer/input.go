@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -129,21 +130,22 @@ func (f *FormerPolicies) Update(in *Input, granters func() map[string]struct{}) 
 			f.byGranter[p.Granter()] = rememberedPolicy{Policy: p}
 		}
 	}
-	var named map[string]struct{}
-	for by, p := range before {
-		if _, present := f.byGranter[by]; present || granters == nil {
+	if granters == nil {
+		return
+	}
+	named := sync.OnceValue(granters)
+	for _, by := range slices.Sorted(maps.Keys(before)) {
+		if _, present := f.byGranter[by]; present {
 			continue
 		}
-		if p.former && named == nil {
-			named = granters()
+		if before[by].former {
+			if _, granted := named()[by]; !granted {
+				continue
+			}
 		}
-		if _, granted := named[by]; granted || !p.former {
-			in.Former = append(in.Former, *p.Policy)
-		}
-	}
-	slices.SortFunc(in.Former, func(a, b Policy) int { return cmp.Compare(a.Granter(), b.Granter()) })
-	for i := range in.Former {
-		f.byGranter[in.Former[i].Granter()] = rememberedPolicy{&in.Former[i], true}
+		former := *before[by].Policy
+		in.Former = append(in.Former, former)
+		f.byGranter[by] = rememberedPolicy{&former, true}
 	}
 }
 

@@ -113,18 +113,14 @@ func (p *policyPlan) newTemplate(override, variant int) *template {
 
 // offered returns the names, sorted, of all resources that the policy offers to anybody.
 func (p *policyPlan) offered() []string {
-	names := map[string]struct{}{}
+	names := slices.DeleteFunc(p.answeredNames(), func(name string) bool { return !p.Admits(name) })
 	for override := -1; override < len(p.Overrides); override++ {
 		for _, s := range p.templateUnder(override, noVariant).steps {
-			names[s.Resource] = struct{}{}
+			names = append(names, s.Resource)
 		}
 	}
-	for _, name := range p.answeredNames() {
-		if p.Admits(name) {
-			names[name] = struct{}{}
-		}
-	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // answeredNames returns the names, sorted, that the external source has answered with.

@@ -339,22 +339,15 @@ func (c *Consumer) Digest() uint64 {
 // them, or once offered. A View must include them: reclaim holds what consumers' pods request of
 // them.
 func ResourceNames(policies []Policy) []string {
-	names := map[string]struct{}{}
+	var names []string
 	for i := range policies {
-		p := &policies[i]
-		for _, name := range p.Known {
-			names[name] = struct{}{}
-		}
-		for name := range p.Fixed {
-			names[name] = struct{}{}
-		}
-		for _, o := range p.Overrides {
-			for name := range o.Fixed {
-				names[name] = struct{}{}
-			}
+		names = slices.AppendSeq(append(names, policies[i].Known...), maps.Keys(policies[i].Fixed))
+		for _, o := range policies[i].Overrides {
+			names = slices.AppendSeq(names, maps.Keys(o.Fixed))
 		}
 	}
-	return slices.Sorted(maps.Keys(names))
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // noPool is the pool index of a policy of fixed amounts.

@@ -106,21 +106,17 @@ const (
 
 // tally collects what there is to report of one policy.
 type tally struct {
-	count        int
-	held, others []ConsumerReport
-	// paused are those of them for which the policy is paused.
-	paused             []ConsumerReport
-	missing, exhausted neededSet
-	zeroed, withdrawn  []string
-	unknown            []string
+	// Report has the fields that grow with each consumer.
+	Report
+	// held, paused and others make up Report.Consumers.
+	held, paused, others []ConsumerReport
+	missing, exhausted   neededSet
 	// losses are by the index of the policy that decides.
 	losses map[int]*Loss
 }
 
 // tallies has a tally for each policy, by its index.
 type tallies []tally
-
-func newTallies(plans []*policyPlan) tallies { return make(tallies, len(plans)) }
 
 // count counts the outcome of a known consumer. Consumers must be counted in the order of their IDs.
 func (all tallies) count(x *policyIndex, id string, o *outcome) {
@@ -129,8 +125,8 @@ func (all tallies) count(x *policyIndex, id string, o *outcome) {
 	}
 	for _, name := range o.evicted {
 		if i, exists := x.byName[name]; exists {
-			if t := &all[i]; len(t.withdrawn) == 0 || t.withdrawn[len(t.withdrawn)-1] != id { // From another class.
-				t.withdrawn = appendReported(t.withdrawn, id)
+			if t := &all[i]; len(t.Withdrawn) == 0 || t.Withdrawn[len(t.Withdrawn)-1] != id { // From another class.
+				t.Withdrawn = appendReported(t.Withdrawn, id)
 			}
 		}
 	}
@@ -143,16 +139,16 @@ func (all tallies) count(x *policyIndex, id string, o *outcome) {
 // it.
 func (all tallies) countUnknown(naming []int, id string) {
 	for _, i := range naming {
-		all[i].unknown = appendReported(all[i].unknown, id)
+		all[i].Unknown = appendReported(all[i].Unknown, id)
 	}
 }
 
 func (t *tally) add(id string, v *verdict) {
-	t.count++
+	t.Count++
 	t.missing |= v.missing
 	t.exhausted |= v.exhausted
 	if v.evicts {
-		t.zeroed = appendReported(t.zeroed, id)
+		t.Zeroed = appendReported(t.Zeroed, id)
 	}
 	c := ConsumerReport{ID: id, Offer: v.offer, Held: v.held}
 	switch {
@@ -187,12 +183,10 @@ func appendReported[T any](list []T, element T) []T {
 	return append(list, element)
 }
 
-// report makes the report of a policy, after all consumers were counted.
+// report completes the report of a policy, after all consumers were counted.
 func (t *tally) report(p *policyPlan, e *evaluation) *Report {
-	r := &Report{
-		Count: t.count, Consumers: slices.Concat(t.held, t.paused, t.others), Zeroed: t.zeroed, Withdrawn: t.withdrawn,
-		Unknown: t.unknown, Offered: p.offered(), Unlisted: p.unlisted(),
-	}
+	r := t.Report
+	r.Consumers, r.Offered, r.Unlisted = slices.Concat(t.held, t.paused, t.others), p.offered(), p.unlisted()
 	if !p.everybody && !p.DryRun {
 		for _, c := range t.paused {
 			r.Paused = append(r.Paused, c.ID)
@@ -217,15 +211,15 @@ func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 	}
 	// A policy that would decide for a consumer that becomes known is not shadowed.
 	forNext := slices.ContainsFunc(e.unknown.winners, func(w winner) bool { return w.policy == p.index })
-	shadowed := t.count == 0 && len(r.Losses) > 0 && !forNext
+	shadowed := r.Count == 0 && len(r.Losses) > 0 && !forNext
 	missing, exhausted := t.missing, t.exhausted
-	if t.count == 0 && !shadowed {
+	if r.Count == 0 && !shadowed {
 		v := p.forNobody()
 		missing, exhausted = v.missing, v.exhausted
 	}
 	r.Missing, r.Exhausted = missing.names(), exhausted.names()
 	r.Outcome = p.outcome(shadowed, missing, exhausted)
-	return r
+	return &r
 }
 
 // outcome sums up what the policy does.
