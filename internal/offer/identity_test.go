@@ -91,7 +91,7 @@ func checkIdentity(t *rapid.T, id string, before, now *Entry) {
 		t.Fatalf("%s: the entry is equal to the previous one but not identical", id)
 	}
 	for _, o := range now.Offers {
-		if was := before.in(o.Class); was != nil && was != o && cmp.Equal(was, o, cmp.AllowUnexported(Offer{})) {
+		if was := before.In(o.Class); was != nil && was != o && cmp.Equal(was, o, cmp.AllowUnexported(Offer{})) {
 			t.Fatalf("%s in %q: the offer is equal to the previous one but not identical", id, o.Class)
 		}
 	}

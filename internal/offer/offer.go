@@ -111,6 +111,20 @@ type Entry struct {
 	Offers []*Offer
 }
 
+// In returns the offer in a class, nil for none. A nil entry has none.
+func (e *Entry) In(class string) *Offer {
+	if e == nil {
+		return nil
+	}
+	i, found := slices.BinarySearchFunc(e.Offers, class, func(o *Offer, class string) int {
+		return strings.Compare(o.Class, class)
+	})
+	if !found {
+		return nil
+	}
+	return e.Offers[i]
+}
+
 // without returns the entry without some offers: the same entry if it has none of these. It may be nil.
 func (e *Entry) without(some func(*Offer) bool) *Entry {
 	if e == nil || !slices.ContainsFunc(e.Offers, some) {
@@ -123,15 +137,15 @@ func (e *Entry) without(some func(*Offer) bool) *Entry {
 // least as long.
 func (e *Entry) covers(other *Entry) bool {
 	return !slices.ContainsFunc(other.Offers, func(o *Offer) bool {
-		i := slices.IndexFunc(e.Offers, func(x *Offer) bool { return x.Class == o.Class })
-		if i < 0 || e.Offers[i].Withdrawn() && e.Offers[i].Moved < o.Moved {
+		here := e.In(o.Class)
+		if here == nil || here.Withdrawn() && here.Moved < o.Moved {
 			return true
 		}
-		if o.Withdrawn() && o.InForce() && !slices.Equal(e.Offers[i].Amounts, o.Amounts) {
+		if o.Withdrawn() && o.InForce() && !slices.Equal(here.Amounts, o.Amounts) {
 			return true
 		}
 		return slices.ContainsFunc(o.Amounts, func(a Amount) bool {
-			_, listed := e.Offers[i].Amount(a.Resource)
+			_, listed := here.Amount(a.Resource)
 			return !listed
 		})
 	})

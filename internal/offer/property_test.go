@@ -237,16 +237,6 @@ func checkPools(t *rapid.T, r *Result) {
 	}
 }
 
-// in returns the offer of an entry in one class, nil if there is none.
-func (e *Entry) in(class string) *Offer {
-	for _, o := range e.Offers {
-		if o.Class == class {
-			return o
-		}
-	}
-	return nil
-}
-
 // inForce returns the entry without withdrawn offers.
 func (e *Entry) inForce() *Entry { return e.without((*Offer).Withdrawn) }
 
@@ -325,7 +315,7 @@ func checkPaused(t *rapid.T, in Input, prev, r *Result) {
 			}
 			var had *Offer
 			if before != nil {
-				had = before.in(o.Class)
+				had = before.In(o.Class)
 			}
 			for _, a := range o.Amounts {
 				if had != nil {
@@ -465,7 +455,7 @@ func cut(t *rapid.T, r *Result) []PreviousOffers {
 func checkSilence(t *rapid.T, prev, r *Result) {
 	check := func(id string, old, now *Entry) {
 		for _, o := range old.inForce().Offers {
-			left := now.in(o.Class)
+			left := now.In(o.Class)
 			if left == nil {
 				t.Fatalf("%s: class %q is gone without zeros", id, o.Class)
 			}

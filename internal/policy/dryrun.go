@@ -45,14 +45,8 @@ func Activate(s *table.Snapshot, name string) *DryRun {
 // changesElsewhere reports whether an offer changes that another policy decides on, or none does.
 // The entry before may be nil.
 func changesElsewhere(policy string, before, after *offer.Entry) bool {
-	was := map[string]*offer.Offer{}
-	if before != nil {
-		for _, o := range before.Offers {
-			was[o.Class] = o
-		}
-	}
 	return slices.ContainsFunc(after.Offers, func(o *offer.Offer) bool {
-		b := was[o.Class]
+		b := before.In(o.Class)
 		return o.Policy != policy && o != b && (b == nil || !slices.Equal(b.Amounts, o.Amounts))
 	})
 }

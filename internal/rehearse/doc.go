@@ -12,8 +12,8 @@
 // A policy offers all of a node of 10 cpu, with a threshold of 5 percent, and a local pod that requests
 // 800m has started. The pool stays at its level of 10 for 30 s. A rehearsal of nothing yields 9200m all
 // the same, because that follows without any change. Outcome therefore has three states: what is
-// published, what follows without the change, and what follows with it. It lists what the change makes
-// different (TestARehearsalGoesOnUntilNothingChanges).
+// published, what follows without the change, and what follows with it. Package world lists what the
+// change makes different (TestARehearsalGoesOnUntilNothingChanges).
 //
 // # What always holds
 //

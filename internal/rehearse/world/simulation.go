@@ -2,11 +2,11 @@ package world
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/table"
@@ -37,45 +37,23 @@ func SimulationOf(
 	if o.DrainedPods > 0 {
 		s.Unknown = append(s.Unknown, fmt.Sprintf(drained, o.DrainedPods))
 	}
-	truncated := func(list string, more bool) {
-		if more {
-			s.Truncated = append(s.Truncated, list)
-		}
-	}
-	offers, more := o.Offers(rest.MaxOfferChanges)
-	truncated("offers", more)
-	for i := range offers {
-		c := &offers[i]
-		s.Offers = append(s.Offers, rest.OfferChange{
-			Consumer: c.Consumer, Anyone: c.Consumer == "", Class: c.Class, Resource: c.Resource,
-			Now: amountText(c.Resource, c.Now), Then: amountText(c.Resource, c.Then), Because: c.Because,
-		})
-	}
+	s.Offers = bounded(s, "offers", offerChanges(o), rest.MaxOfferChanges)
 	s.Policies = policyChanges(o)
-	granted, more := o.Slices(rest.MaxSliceChanges)
-	truncated("slices", more)
-	for i := range granted {
-		c := &granted[i]
-		s.Slices = append(s.Slices, rest.SliceChange{
-			Namespace: c.Namespace, Name: c.Name, Consumer: c.Consumer, Class: c.Class,
-			Now: Amounts(c.Now), Then: Amounts(c.Then), Because: c.Because,
-		})
-	}
-	evicted, more := o.Evictions(rest.MaxEvictions)
-	truncated("evicted", more)
-	for _, e := range evicted {
-		s.Evicted = append(s.Evicted, rest.Eviction{
-			Consumer: e.Consumer, Class: e.Class, Pods: int(e.Pods), Because: e.Because,
-		})
-	}
+	s.Slices = bounded(s, "slices", sliceChanges(o), rest.MaxSliceChanges)
+	s.Evicted = bounded(s, "evicted", evictions(o, rest.MaxEvictions), rest.MaxEvictions)
 	return s
 }
 
-func amountText(resource string, a rehearse.Amount) string {
-	if !a.Set {
-		return ""
+// bounded returns the first elements of a list, and notes a list that has more as truncated.
+func bounded[T any](s *rest.Simulation, list string, all iter.Seq[T], most int) (first []T) {
+	for element := range all {
+		if len(first) == most {
+			s.Truncated = append(s.Truncated, list)
+			break
+		}
+		first = append(first, element)
 	}
-	return capacity.Canonical(resource, a.Value)
+	return first
 }
 
 // policyChanges returns the policies whose condition Ready the change gives another reason, by name.

@@ -1,19 +1,20 @@
-package rehearse
+package world
 
 import (
+	"slices"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/rehearse"
 	"proffer.dev/proffer/internal/table"
 )
-
-func never() bool { return false }
 
 // all is a policy that offers everything, with a threshold of 5 percent.
 func all(version string) table.Policy {
@@ -23,11 +24,11 @@ func all(version string) table.Policy {
 }
 
 // busyNode is a world in which a pool has just fallen from 10 cpu to 9.2.
-func busyNode() *World {
+func busyNode() *rehearse.World {
 	l, list := capacity.NewLedger(), table.NewPolicyList([]table.Policy{all("1")})
 	l.SetNode(capacity.Node{Name: "n", State: capacity.Ready, Allocatable: capacity.Amounts{capacity.CPU: 10_000}})
 	in := offer.Input{Policies: list.Valid, View: l.View(list.Selections)}
-	w := &World{Now: time.Unix(1000, 0), Policies: list.All}
+	w := &rehearse.World{Now: time.Unix(1000, 0), Policies: list.All}
 	w.Levels.Stabilize(w.Now, &in)
 	w.Offers = offer.Evaluate(in).Offers
 	l.SetPod(capacity.Pod{Key: "p", Node: "n", Requests: capacity.Amounts{capacity.CPU: 800}})
@@ -36,34 +37,36 @@ func busyNode() *World {
 }
 
 func TestARehearsalGoesOnUntilNothingChanges(t *testing.T) {
-	cpu := func(of offer.Offers) int64 { return amountIn(of.Default, "", capacity.CPU).Value }
-	o := Rehearse(busyNode(), &Change{}, never)
+	cpu := func(of offer.Offers) int64 { return place{"", capacity.CPU}.in(of.Default).value }
+	o := rehearse.Rehearse(busyNode(), &rehearse.Change{}, never)
 	if got := []int64{cpu(o.World.Offers), cpu(o.Without.Offers), cpu(o.With.Offers)}; !cmp.Equal(got, []int64{10_000, 9200, 9200}) {
 		t.Errorf("published, without and with a change of nothing: %v", got)
 	}
-	if changes, _ := o.Offers(10); len(changes) > 0 {
+	if changes := slices.Collect(offerChanges(o)); len(changes) > 0 {
 		t.Errorf("a change of nothing changes %v", changes)
 	}
 	// The level of an edited policy starts at what there is.
 	next := all("2")
 	next.Parsed.Nodes = &offer.Nodes{Percent: 50}
-	changes, more := Rehearse(busyNode(), &Change{Apply: []table.Policy{next}}, never).Offers(1)
-	want := []OfferChange{{
-		Resource: capacity.CPU, Now: Amount{10_000, true}, Then: Amount{4600, true},
+	o = rehearse.Rehearse(busyNode(), &rehearse.Change{Apply: []table.Policy{next}}, never)
+	changes := slices.Collect(offerChanges(o))
+	want := []rest.OfferChange{{
+		Anyone: true, Resource: capacity.CPU, Now: "10", Then: "4600m",
 		Because: "cpu 4.6: 50% of 9.2 is a pool of 4.6, 0 committed, 4.6 remaining; it has 0",
 	}}
-	if diff := cmp.Diff(want, changes); diff != "" || more {
-		t.Errorf("an edit: more is %t, %s", more, diff)
+	s := &rest.Simulation{}
+	if diff := cmp.Diff(want, changes); diff != "" || len(bounded(s, "offers", offerChanges(o), 1)) != 1 || s.Truncated != nil {
+		t.Errorf("an edit: truncated are %v, %s", s.Truncated, diff)
 	}
 }
 
 func TestWithoutAPastWhatFollowsWithoutTheChangeIsPublished(t *testing.T) {
 	w := busyNode()
 	w.Offers, w.Levels = offer.Offers{}, offer.Stabilizer{}
-	o := Rehearse(w, &Change{Delete: []string{"all"}}, never)
-	changes, _ := o.Offers(10)
-	want := []OfferChange{{
-		Resource: capacity.CPU, Now: Amount{9200, true}, Then: Amount{0, true}, Because: "cpu 0: not offered any more: policy all is gone or invalid",
+	o := rehearse.Rehearse(w, &rehearse.Change{Delete: []string{"all"}}, never)
+	changes := slices.Collect(offerChanges(o))
+	want := []rest.OfferChange{{
+		Anyone: true, Resource: capacity.CPU, Now: "9200m", Then: "0", Because: "cpu 0: not offered any more: policy all is gone or invalid",
 	}}
 	if diff := cmp.Diff(want, changes); diff != "" {
 		t.Error(diff)
@@ -79,31 +82,31 @@ func TestRequestsAreDecidedOnByTheTermsOfTheChange(t *testing.T) {
 		}
 		return table.DecidedSlice{Namespace: "ns", Name: uid, UID: uid, Slice: s}
 	}
-	w.Slices = Requests{
+	w.Slices = rehearse.Requests{
 		request("asks", "gold", nil),
 		request("waits", "gold", func(s *grant.Slice) { s.Frozen = true }),
 		request("elsewhere", "silver", nil),
 	}
 	gold := all("1")
 	gold.Name, gold.Parsed.Name, gold.Parsed.Class = "gold", "gold", "gold"
-	changes, more := Rehearse(w, &Change{Apply: []table.Policy{gold}}, never).Slices(10)
-	want := []SliceChange{{
-		Namespace: "ns", Name: "asks", Consumer: "rome", Class: "gold", Then: capacity.Amounts{capacity.CPU: 2000},
+	changes := slices.Collect(sliceChanges(rehearse.Rehearse(w, &rehearse.Change{Apply: []table.Policy{gold}}, never)))
+	want := []rest.SliceChange{{
+		Namespace: "ns", Name: "asks", Consumer: "rome", Class: "gold", Then: Amounts(capacity.Amounts{capacity.CPU: 2000}),
 		Because: "granted by policy gold, but a virtual node without memory and pods runs no pods; only the provider can add memory and pods to policy gold",
 	}}
-	if diff := cmp.Diff(want, changes); diff != "" || more {
-		t.Errorf("more is %t, %s", more, diff)
+	if diff := cmp.Diff(want, changes); diff != "" {
+		t.Error(diff)
 	}
 }
 
 func TestARehearsalSaysWhatIsWrongWithARequest(t *testing.T) {
 	w := busyNode()
-	w.Slices = Requests{{Namespace: "ns", Name: "s", UID: "u", Problem: "asks for 500m nvidia.com/gpu", Slice: grant.Slice{
+	w.Slices = rehearse.Requests{{Namespace: "ns", Name: "s", UID: "u", Problem: "asks for 500m nvidia.com/gpu", Slice: grant.Slice{
 		Key: "ns/s", Consumer: "rome", Class: "gold", Invalid: true,
 	}}}
 	gold := all("1")
 	gold.Name, gold.Parsed.Name, gold.Parsed.Class = "gold", "gold", "gold"
-	for s := range Rehearse(w, &Change{Apply: []table.Policy{gold}}, never).With.Slices.All {
+	for s := range rehearse.Rehearse(w, &rehearse.Change{Apply: []table.Policy{gold}}, never).With.Slices.All {
 		if got := s.Because(); got != "denied: asks for 500m nvidia.com/gpu" {
 			t.Errorf("got %q", got)
 		}
@@ -119,8 +122,8 @@ func TestRequestsAreDecidedOnByTheRulesOfTheOperator(t *testing.T) {
 	had := func(in string, amount int64) grant.Slice {
 		return grant.Slice{Consumer: "rome", Class: in, Request: cpu(4000), Granted: cpu(amount), GrantedBy: "gold", GrantedIn: in}
 	}
-	moved, rest := had("gold", 4000), had("gold", 1500)
-	moved.Class, rest.Pinned, rest.Request = "platinum", true, nil
+	moved, kept := had("gold", 4000), had("gold", 1500)
+	moved.Class, kept.Pinned, kept.Request = "platinum", true, nil
 	for name, tc := range map[string]struct {
 		slices []grant.Slice
 		class  string
@@ -130,17 +133,17 @@ func TestRequestsAreDecidedOnByTheRulesOfTheOperator(t *testing.T) {
 		"a request in the class that Liqo answers": {[]grant.Slice{{Consumer: "rome", Request: cpu(4000)}}, "", 0},
 		"a grant": {[]grant.Slice{had("gold", 4000)}, "gold", 2000},
 		"a slice that has moved where nobody answers":     {[]grant.Slice{moved}, "gold", 2000},
-		"a slice beside what cannot be taken back of one": {[]grant.Slice{had("gold", 1000), rest}, "gold", 500},
+		"a slice beside what cannot be taken back of one": {[]grant.Slice{had("gold", 1000), kept}, "gold", 500},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := busyNode()
-			var all Requests
+			var all rehearse.Requests
 			for i, s := range tc.slices {
 				s.Key = "ns/" + strconv.Itoa(i)
 				all = append(all, table.DecidedSlice{Namespace: "ns", Name: strconv.Itoa(i), UID: strconv.Itoa(i), Slice: s})
 			}
 			w.Slices = all
-			o := Rehearse(w, &Change{Apply: []table.Policy{grants("gold", 2000), grants("", 2000)}}, never)
+			o := rehearse.Rehearse(w, &rehearse.Change{Apply: []table.Policy{grants("gold", 2000), grants("", 2000)}}, never)
 			for s := range o.With.Slices.All {
 				switch got := s.After()[capacity.CPU]; {
 				case s.Pinned && got != 1500:
@@ -160,14 +163,14 @@ func TestPodsOfADrainedNodeHoldNothing(t *testing.T) {
 	fixed := func(version string, cpu int64) table.Policy {
 		return table.Policy{Name: "fixed", Parsed: &offer.Policy{Name: "fixed", Version: version, Fixed: capacity.Amounts{capacity.CPU: cpu}}}
 	}
-	w := &World{Now: time.Unix(1000, 0), Policies: []table.Policy{fixed("1", 8000)}, Content: l.Copy()}
+	w := &rehearse.World{Now: time.Unix(1000, 0), Policies: []table.Policy{fixed("1", 8000)}, Content: l.Copy()}
 	for _, tc := range []struct {
 		drain []string
 		then  int64
 	}{{nil, 5000}, {[]string{"n"}, 2000}} {
-		o := Rehearse(w, &Change{Apply: []table.Policy{fixed("2", 2000)}, Drain: tc.drain}, never)
-		if got := amountIn(o.With.Of("rome"), "", capacity.CPU); got.Value != tc.then {
-			t.Errorf("with %v drained: %d cpu, want %d", tc.drain, got.Value, tc.then)
+		o := rehearse.Rehearse(w, &rehearse.Change{Apply: []table.Policy{fixed("2", 2000)}, Drain: tc.drain}, never)
+		if got := (place{"", capacity.CPU}).in(o.With.Of("rome")).value; got != tc.then {
+			t.Errorf("with %v drained: %d cpu, want %d", tc.drain, got, tc.then)
 		}
 	}
 }
@@ -182,11 +185,11 @@ func TestAGrantOfWhatNoNodeListsStaysWhilePodsRequestIt(t *testing.T) {
 			Name: "gold", Version: version, Class: "gold", Fixed: capacity.Amounts{capacity.CPU: cpu},
 		}}
 	}
-	w := &World{Now: time.Unix(1000, 0), Policies: []table.Policy{gold("1", 4000)}, Content: l.Copy()}
-	w.Slices = Requests{{Namespace: "ns", Name: "s", UID: "s", Slice: grant.Slice{
+	w := &rehearse.World{Now: time.Unix(1000, 0), Policies: []table.Policy{gold("1", 4000)}, Content: l.Copy()}
+	w.Slices = rehearse.Requests{{Namespace: "ns", Name: "s", UID: "s", Slice: grant.Slice{
 		Key: "ns/s", Consumer: "rome", Class: "gold", Request: granted, Granted: granted, GrantedBy: "gold", GrantedIn: "gold",
 	}}}
-	for s := range Rehearse(w, &Change{Apply: []table.Policy{gold("2", 5000)}}, never).With.Slices.All {
+	for s := range rehearse.Rehearse(w, &rehearse.Change{Apply: []table.Policy{gold("2", 5000)}}, never).With.Slices.All {
 		if diff := cmp.Diff(granted, s.After()); diff != "" {
 			t.Errorf("%s: %s", s.Because(), diff)
 		}
