@@ -15,31 +15,10 @@ import (
 // and the writes under way that the operator decides by. They never change.
 type Requests []table.DecidedSlice
 
-// Granted implements table.SliceDecisions.
-func (r Requests) Granted() map[string]map[string]capacity.Amounts {
-	all := map[string]map[string]capacity.Amounts{}
-	for i := range r {
-		s := &r[i].Slice
-		if s.Granted == nil {
-			continue
-		}
-		class := cmp.Or(s.GrantedIn, s.Class)
-		if all[class] == nil {
-			all[class] = map[string]capacity.Amounts{}
-		}
-		sum := all[class][s.Consumer]
-		if sum == nil {
-			sum = capacity.Amounts{}
-			all[class][s.Consumer] = sum
-		}
-		for name, amount := range s.Granted {
-			sum[name] = capacity.Sum(sum[name], amount)
-		}
-	}
-	return all
-}
+// Granted implements table.SliceDecisions: they are not decided on, so it does not matter.
+func (Requests) Granted() map[string]map[string]capacity.Amounts { return nil }
 
-// GrantedBy implements table.SliceDecisions: they are not decided on, so it does not matter.
+// GrantedBy implements table.SliceDecisions, likewise.
 func (Requests) GrantedBy() map[string]map[string][]string { return nil }
 
 // Under implements table.SliceDecisions.

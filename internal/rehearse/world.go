@@ -187,9 +187,9 @@ func (w *World) resources() []string {
 	if w.Slices == nil {
 		return all
 	}
-	for _, consumers := range w.Slices.Granted() {
-		for _, granted := range consumers {
-			all = slices.AppendSeq(all, maps.Keys(granted))
+	for s := range w.Slices.All {
+		for _, counts := range []capacity.Amounts{s.Slice.Granted, s.After(), s.Used, s.Recorded} {
+			all = slices.AppendSeq(all, maps.Keys(counts))
 		}
 	}
 	return all
