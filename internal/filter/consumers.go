@@ -7,42 +7,33 @@ import (
 
 // consumers implements offer.ConsumerFilter.
 type consumers struct {
-	text string
-	results[offer.Consumer]
+	*program
+	memo.Memo[result]
 }
 
 // Consumers compiles a filter of consumers. Its expression has the variable consumer, with labels.
 func Consumers(expression string) (offer.ConsumerFilter, error) {
-	return consumerFilters.filterOf(expression, func() (*consumers, error) {
-		p, err := compile(environments().consumers, expression, "consumer.labels")
-		if err != nil {
-			return nil, err
-		}
-		digest := func(c *offer.Consumer) memo.Digest { return memo.Digest{c.Digest()} }
-		return &consumers{text: expression, results: results[offer.Consumer]{digest: digest, ask: p.askConsumer}}, nil
+	return consumerFilters.filterOf(environments().consumers, expression, "consumer.labels", func(p *program) *consumers {
+		return &consumers{program: p}
 	})
 }
 
 var consumerFilters shared[consumers]
-
-// String implements offer.ConsumerFilter.
-func (f *consumers) String() string { return f.text }
 
 // Admits implements offer.ConsumerFilter. It leaves out a consumer that the expression fails on.
 func (f *consumers) Admits(c offer.Consumer) (ok bool, why string) {
 	if len(c.Labels) == 0 {
 		c.ID = "" // All consumers without labels are one: anybody may ask for the offer to any ID.
 	}
-	return f.resultOf(c.ID, c)
-}
-
-func (p *program) askConsumer(c *offer.Consumer) result {
-	ok, failure := evaluate(p, map[string]fields{consumerVariable: {"labels": c.Labels}})
-	switch {
-	case ok:
-		return result{ok: true}
-	case failure != "":
-		return result{why: "its filter leaves this consumer out, because it fails: " + failure}
-	}
-	return result{why: "its filter leaves this consumer out"}
+	r := f.Of(c.ID, memo.Digest{c.Digest()}, func() result {
+		ok, failure := evaluate(f.program, map[string]fields{consumerVariable: {"labels": c.Labels}})
+		switch {
+		case ok:
+			return result{ok: true}
+		case failure != "":
+			return result{why: "its filter leaves this consumer out, because it fails: " + failure}
+		}
+		return result{why: "its filter leaves this consumer out"}
+	})
+	return r.ok, r.why
 }

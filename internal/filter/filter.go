@@ -17,6 +17,7 @@ import (
 	"sync"
 
 	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
@@ -64,9 +65,9 @@ var environments = sync.OnceValue(func() (all struct{ nodes, consumers, slices *
 	return all
 })
 
-func object(kind string, types map[string]*apiservercel.DeclType) *apiservercel.DeclType {
+func object(kind string, of map[string]*apiservercel.DeclType) *apiservercel.DeclType {
 	fields := map[string]*apiservercel.DeclField{}
-	for name, t := range types {
+	for name, t := range of {
 		fields[name] = apiservercel.NewDeclField(name, t, true, nil, nil)
 	}
 	return apiservercel.NewObjectType(kind, fields)
@@ -93,8 +94,18 @@ func with(variables map[string]*apiservercel.DeclType) *cel.Env {
 // program is a compiled expression.
 type program struct {
 	cel.Program
+	text string
 	// readsAge is set if its result may depend on the age of a request.
 	readsAge bool
+}
+
+// String implements the filters of package offer, and capacity.NodeFilter.
+func (p *program) String() string { return p.text }
+
+// result says whether a filter admits an object and, if not, why.
+type result struct {
+	ok  bool
+	why string
 }
 
 // compile returns the program of an expression. The error names the positions of mistakes, and the
@@ -117,7 +128,7 @@ func compile(env *cel.Env, text, fields string) (*program, error) {
 	}
 	p, err := env.Program(ast, cel.CostTracking(&pricing{instructions: instructions}), cel.CostLimit(CostLimit),
 		cel.InterruptCheckFrequency(maxSteps))
-	return &program{p, readsAge(ast.NativeRep())}, err
+	return &program{p, text, readsAge(ast.NativeRep())}, err
 }
 
 // ended is a context that has ended.
@@ -139,7 +150,7 @@ func evaluate(p cel.Program, variables map[string]fields) (ok bool, failure stri
 		if len(labels) > maxLabels {
 			return false, fmt.Sprintf("%d labels are more than %d", len(labels), maxLabels)
 		}
-		of["labels"] = orderedLabels(labels)
+		of["labels"] = inOrder(types.NewStringStringMap(types.DefaultTypeAdapter, labels), labels)
 		values[name] = map[string]any(of)
 	}
 	// CEL looks at the context at each step of a loop whose number is a multiple of maxSteps.

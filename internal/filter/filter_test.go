@@ -1,12 +1,15 @@
 package filter
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types/ref"
 	"github.com/google/go-cmp/cmp"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -244,9 +247,8 @@ func TestAResultIsRememberedUntilTheRequestChanges(t *testing.T) {
 			t.Fatalf("%s: %v", expression, err)
 		}
 		asked := 0
-		m := &f.(*requests).results
-		ask := m.ask
-		m.ask = func(r *offer.Request) result { asked++; return ask(r) }
+		p := f.(*requests).program
+		p.Program = countedProgram{p.Program, &asked}
 		r := offer.Request{Key: "s", Labels: map[string]string{"a": "b"}, Age: time.Minute}
 		first, _ := f.Rule(&r)
 		r.Age += time.Minute
@@ -267,4 +269,15 @@ func TestAResultIsRememberedUntilTheRequestChanges(t *testing.T) {
 			}
 		}
 	}
+}
+
+// countedProgram counts its evaluations.
+type countedProgram struct {
+	cel.Program
+	asked *int
+}
+
+func (p countedProgram) ContextEval(ctx context.Context, variables any) (ref.Val, *cel.EvalDetails, error) {
+	*p.asked++
+	return p.Program.ContextEval(ctx, variables)
 }

@@ -3,6 +3,7 @@ package filter
 import (
 	"sync"
 
+	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/common/types/traits"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 
@@ -19,8 +20,7 @@ const (
 
 // nodes implements capacity.ContentFilter.
 type nodes struct {
-	text    string
-	program *program
+	*program
 
 	mu sync.Mutex
 	// failures are texts that all nodes share on which the filter fails alike: the ledger keeps them for as
@@ -31,16 +31,13 @@ type nodes struct {
 // Nodes compiles a filter of nodes. Its expression has the variable node, with name, labels and, as
 // quantities, allocatable.
 func Nodes(expression string) (capacity.NodeFilter, error) {
-	return nodeFilters.filterOf(expression, func() (*nodes, error) {
-		p, err := compile(environments().nodes, expression, "node.name, node.labels and node.allocatable")
-		return &nodes{text: expression, program: p}, err
+	const reads = "node.name, node.labels and node.allocatable"
+	return nodeFilters.filterOf(environments().nodes, expression, reads, func(p *program) *nodes {
+		return &nodes{program: p}
 	})
 }
 
 var nodeFilters shared[nodes]
-
-// String implements capacity.NodeFilter.
-func (f *nodes) String() string { return f.text }
 
 // Admits implements capacity.NodeFilter. It leaves out a node that the expression fails on.
 func (f *nodes) Admits(n *capacity.Node) (ok bool, why string) {
@@ -84,5 +81,5 @@ func quantities(of capacity.Amounts) traits.Mapper {
 		q := quantity.Of(name, amount)
 		all[name] = apiservercel.Quantity{Quantity: &q}
 	}
-	return orderedAmounts(all)
+	return inOrder(types.NewStringInterfaceMap(types.DefaultTypeAdapter, all), all)
 }

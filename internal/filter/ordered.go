@@ -17,18 +17,9 @@ type ordered struct {
 	keys   []string
 }
 
-func orderedLabels(labels map[string]string) traits.Mapper {
-	return &ordered{
-		Mapper: types.NewStringStringMap(types.DefaultTypeAdapter, labels),
-		sorted: func() []string { return slices.Sorted(maps.Keys(labels)) },
-	}
-}
-
-func orderedAmounts(amounts map[string]any) traits.Mapper {
-	return &ordered{
-		Mapper: types.NewStringInterfaceMap(types.DefaultTypeAdapter, amounts),
-		sorted: func() []string { return slices.Sorted(maps.Keys(amounts)) },
-	}
+// inOrder returns the map of these entries, ordered.
+func inOrder[V any](of traits.Mapper, entries map[string]V) traits.Mapper {
+	return &ordered{Mapper: of, sorted: func() []string { return slices.Sorted(maps.Keys(entries)) }}
 }
 
 // Iterator implements traits.Iterable.

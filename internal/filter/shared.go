@@ -4,6 +4,8 @@ import (
 	"runtime"
 	"sync"
 	"weak"
+
+	"github.com/google/cel-go/cel"
 )
 
 // shared holds the filters that are in use, by text. Policies whose filters are equal, and an edit of a
@@ -14,17 +16,19 @@ type shared[F any] struct {
 	all map[string]weak.Pointer[F]
 }
 
-// filterOf returns the filter of a text, a new one unless it is in use.
-func (s *shared[F]) filterOf(text string, compile func() (*F, error)) (*F, error) {
+// filterOf returns the filter of a text, one of a new program unless it is in use. The text may read fields of the
+// variables of env.
+func (s *shared[F]) filterOf(env *cel.Env, text, fields string, filter func(*program) *F) (*F, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f := s.all[text].Value(); f != nil {
 		return f, nil
 	}
-	f, err := compile()
+	p, err := compile(env, text, fields)
 	if err != nil {
 		return nil, err
 	}
+	f := filter(p)
 	if s.all == nil {
 		s.all = map[string]weak.Pointer[F]{}
 	}

@@ -3,35 +3,26 @@ package filter
 import (
 	"github.com/google/cel-go/common/ast"
 
+	"proffer.dev/proffer/internal/filter/memo"
 	"proffer.dev/proffer/internal/offer"
 )
 
 // requests implements offer.SliceFilter.
 type requests struct {
 	*program
-	text string
-	results[offer.Request]
+	memo.Memo[result]
 }
 
 // Slices compiles a filter of the requests of ResourceSlices. Its expression has the variables request,
 // with labels, age and, as quantities, resources, and consumer, with labels.
 func Slices(expression string) (offer.SliceFilter, error) {
-	return sliceFilters.filterOf(expression, func() (*requests, error) {
-		p, err := compile(environments().slices, expression,
-			"request.resources, request.labels, request.age and consumer.labels")
-		if err != nil {
-			return nil, err
-		}
-		return &requests{
-			program: p, text: expression, results: results[offer.Request]{digest: (*offer.Request).Digest, ask: p.askRequest},
-		}, nil
+	const reads = "request.resources, request.labels, request.age and consumer.labels"
+	return sliceFilters.filterOf(environments().slices, expression, reads, func(p *program) *requests {
+		return &requests{program: p}
 	})
 }
 
 var sliceFilters shared[requests]
-
-// String implements offer.SliceFilter.
-func (f *requests) String() string { return f.text }
 
 // Rule implements offer.SliceFilter. It refuses a request that the expression fails on.
 func (f *requests) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
@@ -39,22 +30,20 @@ func (f *requests) Rule(r *offer.Request) (ruling offer.Ruling, why string) {
 	if !f.readsAge {
 		asked.Age = 0 // The result is for any age.
 	}
-	ok, why := f.resultOf(r.Key, asked)
-	if !ok {
+	answer := f.Of(r.Key, asked.Digest(), func() result {
+		ok, failure := evaluate(f.program, map[string]fields{
+			requestVariable:  {"resources": quantities(asked.Resources), "labels": asked.Labels, ageField: asked.Age},
+			consumerVariable: {"labels": asked.Consumer.Labels},
+		})
+		if failure != "" {
+			return result{why: "slices.filter fails on it: " + failure}
+		}
+		return result{ok: ok}
+	})
+	if !answer.ok {
 		ruling = offer.Refused
 	}
-	return ruling, why
-}
-
-func (p *program) askRequest(r *offer.Request) result {
-	ok, failure := evaluate(p, map[string]fields{
-		requestVariable:  {"resources": quantities(r.Resources), "labels": r.Labels, ageField: r.Age},
-		consumerVariable: {"labels": r.Consumer.Labels},
-	})
-	if failure != "" {
-		return result{why: "slices.filter fails on it: " + failure}
-	}
-	return result{ok: ok}
+	return ruling, answer.why
 }
 
 // readsAge reports whether the result of an expression may depend on the age of a request: unless each

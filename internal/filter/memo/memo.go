@@ -50,6 +50,16 @@ func (m *Memo[A]) Store(key string, state Digest, answer A) {
 	}
 }
 
+// Of returns the answer about a state of an object, and asks for one that it does not remember.
+func (m *Memo[A]) Of(key string, state Digest, ask func() A) A {
+	latest, answer, known := m.Latest(key)
+	if !known || latest != state {
+		answer = ask()
+		m.Store(key, state, answer)
+	}
+	return answer
+}
+
 // Len returns the number of objects of which an answer is remembered.
 func (m *Memo[A]) Len() int {
 	m.mu.Lock()
