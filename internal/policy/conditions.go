@@ -76,6 +76,28 @@ func readyOf(p table.Policy, report *offer.Report, active *DryRun) metav1.Condit
 	}
 }
 
+// withNameProblems adds to the condition Ready the names of resources in the policy that have no
+// effect: those that Kubernetes does not have, and those that no node lists now.
+func withNameProblems(ready metav1.Condition, p table.Policy, report *offer.Report) metav1.Condition {
+	if p.Parsed == nil || report == nil {
+		return ready
+	}
+	if len(p.Misspelt) > 0 {
+		ready.Message = kube.Shorten(fmt.Sprintf("Kubernetes has no resources of these names. "+
+			"The policy stays in force, and the next edit of its spec must correct them: %s. %s",
+			strings.Join(p.Misspelt, "; "), ready.Message), kube.MaxMessage)
+	}
+	if len(report.Unlisted) == 0 {
+		return ready
+	}
+	note := " No usable node of the policy lists %s: check the spelling of the name."
+	if p.Parsed.Nodes == nil {
+		note = " The policy offers none of %s, though it limits it: check the spelling of the name."
+	}
+	ready.Message = kube.AppendNote(ready.Message, fmt.Sprintf(note, kube.First(report.Unlisted)))
+	return ready
+}
+
 // Ready returns the reason and the message of the condition Ready. The report is nil for an invalid
 // policy.
 func Ready(p table.Policy, report *offer.Report) (reason, message string) {
@@ -279,30 +301,19 @@ func Reason(p table.Policy, report *offer.Report) string {
 	case p.Parsed == nil:
 		return v1alpha1.ReasonInvalid
 	}
-	switch report.Outcome {
-	case offer.DryRun:
-		return v1alpha1.ReasonDryRun
-	case offer.NoNodes:
-		return v1alpha1.ReasonNoNodes
-	case offer.SourceUnavailable:
-		return v1alpha1.ReasonSourceUnavailable
-	case offer.Shadowed:
-		return v1alpha1.ReasonShadowed
-	case offer.Paused:
-		return v1alpha1.ReasonPaused
-	case offer.Stopped:
-		return v1alpha1.ReasonStopped
-	case offer.Incomplete:
-		return v1alpha1.ReasonIncomplete
-	case offer.Exhausted, offer.Offering:
-	}
-	switch {
-	case len(p.Misspelt) > 0:
+	offers := report.Outcome == offer.Offering || report.Outcome == offer.Exhausted
+	if offers && len(p.Misspelt) > 0 {
 		return v1alpha1.ReasonUnknownResources
-	case report.Outcome == offer.Exhausted:
-		return v1alpha1.ReasonExhausted
 	}
-	return v1alpha1.ReasonOffering
+	return reasons[report.Outcome]
+}
+
+var reasons = map[offer.Outcome]string{
+	offer.Offering: v1alpha1.ReasonOffering, offer.Exhausted: v1alpha1.ReasonExhausted,
+	offer.DryRun: v1alpha1.ReasonDryRun, offer.Shadowed: v1alpha1.ReasonShadowed,
+	offer.Paused: v1alpha1.ReasonPaused, offer.Stopped: v1alpha1.ReasonStopped,
+	offer.NoNodes: v1alpha1.ReasonNoNodes, offer.SourceUnavailable: v1alpha1.ReasonSourceUnavailable,
+	offer.Incomplete: v1alpha1.ReasonIncomplete,
 }
 
 // lost lists the policies that decide instead, and for which consumers, such as "higher for oslo,

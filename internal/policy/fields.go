@@ -67,6 +67,28 @@ func copyOf(v reflect.Value) reflect.Value {
 	return c
 }
 
+// FilterOf returns the filter that a value of a spec is, empty for none. A filter of nodes and one of consumers
+// differ, whatever their text. The arguments are those of the function that Visit calls.
+func FilterOf(at any, text string) string {
+	if filter, plain := at.(*string); plain && *filter != "" && strings.HasSuffix(text, "filter") {
+		return text + " " + *filter
+	}
+	return ""
+}
+
+// FiltersOf returns the different filters of a policy, sorted.
+func FiltersOf(spec *v1alpha1.ResourcePolicySpec) []string {
+	var all []string
+	Visit(spec, func(at any, text string) bool {
+		if filter := FilterOf(at, text); filter != "" {
+			all = append(all, filter)
+		}
+		return true
+	})
+	slices.Sort(all)
+	return slices.Compact(all)
+}
+
 // schema is the part of a schema of a CRD that bounds sizes.
 type schema struct {
 	Properties                         map[string]*schema

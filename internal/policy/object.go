@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/klog/v2"
@@ -70,6 +71,29 @@ func stripped(object *v1alpha1.ResourcePolicy) *v1alpha1.ResourcePolicy {
 		},
 		Spec: object.Spec,
 	}
+}
+
+// StandingOf returns the standing of a policy, as its status has it.
+func StandingOf(object *v1alpha1.ResourcePolicy) table.Standing {
+	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+	switch {
+	case object.Spec.Mode == v1alpha1.ModeDryRun:
+		return table.Rehearsed
+	case ready == nil || ready.Reason == v1alpha1.ReasonInvalid:
+		return table.Unsettled
+	case ready.ObservedGeneration != object.Generation:
+		return table.Edited
+	}
+	return table.Settled
+}
+
+// acceptedBefore reports whether an operator has already put the present spec in force. Such a spec
+// stays valid when rules are added: otherwise an upgrade of the operator would exclude the policy,
+// and its consumers would lose what they have.
+func acceptedBefore(object *v1alpha1.ResourcePolicy) bool {
+	ready := meta.FindStatusCondition(object.Status.Conditions, v1alpha1.ConditionReady)
+	return ready != nil && ready.ObservedGeneration == object.Generation &&
+		ready.Reason != v1alpha1.ReasonInvalid && ready.Reason != v1alpha1.ReasonDryRun
 }
 
 func texts(errs field.ErrorList) []string {

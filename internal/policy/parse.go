@@ -118,10 +118,8 @@ var (
 		},
 		"write Active, Paused, Stopped or DryRun",
 	}
-	reclaims = words[v1alpha1.Reclaim, offer.Reclaim]{map[v1alpha1.Reclaim]offer.Reclaim{
-		v1alpha1.ReclaimUnused: offer.Unused, v1alpha1.ReclaimEvict: offer.Evict, v1alpha1.ReclaimRetain: offer.Retain,
-	}, "write Unused, Evict or Retain"}
-	counts = words[v1alpha1.NodeCount, offer.Count]{map[v1alpha1.NodeCount]offer.Count{
+	reclaims = words[v1alpha1.Reclaim, offer.Reclaim]{Reclaims, "write Unused, Evict or Retain"}
+	counts   = words[v1alpha1.NodeCount, offer.Count]{map[v1alpha1.NodeCount]offer.Count{
 		v1alpha1.NodeCountFree: offer.Free, v1alpha1.NodeCountAllocatable: offer.Allocatable,
 	}, "write Free or Allocatable"}
 	excesses = words[v1alpha1.OnExcess, bool]{
@@ -135,6 +133,11 @@ var (
 		map[v1alpha1.OnFailure]bool{v1alpha1.OnFailureKeep: false, v1alpha1.OnFailureZero: true}, "write Keep or Zero",
 	}
 )
+
+// Reclaims maps the words of the API. The zero value, which unknown words have, is Unused.
+var Reclaims = map[v1alpha1.Reclaim]offer.Reclaim{
+	v1alpha1.ReclaimUnused: offer.Unused, v1alpha1.ReclaimEvict: offer.Evict, v1alpha1.ReclaimRetain: offer.Retain,
+}
 
 func (of words[W, V]) parse(p *parser, word W, path *field.Path) V {
 	value, known := of.values[word]

@@ -24,7 +24,7 @@ const (
 
 // AmountsOf converts a list of quantities. A negative quantity becomes 0, one that is too large the
 // largest amount: a nonsensical quantity of one object must not distort the sums of all.
-func AmountsOf(list corev1.ResourceList, r Rounding) capacity.Amounts {
+func AmountsOf[K ~string](list map[K]resource.Quantity, r Rounding) capacity.Amounts {
 	out := make(capacity.Amounts, len(list))
 	for name, q := range list {
 		out[string(name)] = AmountOf(string(name), q, r)

@@ -172,7 +172,7 @@ func (d *decoder) offer(o *rest.WorldOffer) error {
 	}
 	r := &offer.Offer{
 		Class: o.Class, Policy: o.Policy, Override: -1, Amounts: offer.SortedAmounts(amountsOf(o.Resources)),
-		LastPolicy: o.LastPolicy, Reclaim: reclaims[o.Reclaim],
+		LastPolicy: o.LastPolicy, Reclaim: policy.Reclaims[o.Reclaim],
 	}
 	switch {
 	case o.Moved != nil:
@@ -219,7 +219,7 @@ func (d *decoder) slice(s *rest.WorldSlice) error {
 	g := grant.Slice{
 		Key: s.Namespace + "/" + s.Name, Consumer: s.Consumer, Class: s.Class, Created: s.Created.Unix(),
 		Request: amountsOf(s.Asked), Labels: s.Labels, Used: amountsOf(s.Used),
-		GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: reclaims[s.Reclaim],
+		GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: policy.Reclaims[s.Reclaim],
 		Recorded: amountsOf(s.Recorded), Falling: amountsOf(s.Falling), Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
 	}
 	if s.Fixed {

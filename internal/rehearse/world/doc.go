@@ -24,18 +24,7 @@ func Amounts(of capacity.Amounts) rest.Amounts {
 }
 
 // amountsOf converts quantities that Amounts has made.
-func amountsOf(of rest.Amounts) capacity.Amounts {
-	out := make(capacity.Amounts, len(of))
-	for name, q := range of {
-		out[name] = quantity.AmountOf(name, q, quantity.Up)
-	}
-	return out
-}
-
-// reclaims maps the words of the API; an unknown word is Unused.
-var reclaims = map[v1alpha1.Reclaim]offer.Reclaim{
-	v1alpha1.ReclaimUnused: offer.Unused, v1alpha1.ReclaimEvict: offer.Evict, v1alpha1.ReclaimRetain: offer.Retain,
-}
+func amountsOf(of rest.Amounts) capacity.Amounts { return quantity.AmountsOf(of, quantity.Up) }
 
 // reclaimText returns the word of the API, empty for Unused.
 func reclaimText(r offer.Reclaim) v1alpha1.Reclaim {
