@@ -150,7 +150,7 @@ func NewAllocationInput(in Input) *AllocationInput {
 		a.byClass[p.Class] = append(a.byClass[p.Class], p)
 		if p.pool != nil {
 			pools = append(pools, p.pool)
-			a.Pools = append(a.Pools, PolicyPool{Granter: a.index.granters[p.index]})
+			a.Pools = append(a.Pools, PolicyPool{Granter: p.granter})
 		}
 	}
 	for i := range in.Former {
@@ -270,7 +270,7 @@ func (a *AllocationInput) Rule(p *Policy, r *Request, created int64) (ruling Rul
 // Again returns after which time filters of slices may answer differently by themselves, because the
 // ages have changed, 0 for never.
 func (a *AllocationInput) Again() time.Duration {
-	filters := func(p *Policy) bool { return !p.DryRun && len(p.Slices.Filters) > 0 }
+	filters := func(p *indexedPolicy) bool { return !p.DryRun && len(p.Slices.Filters) > 0 }
 	if !slices.ContainsFunc(a.index.ordered, filters) {
 		return 0
 	}
@@ -286,12 +286,12 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 		return nil
 	}
 	p := a.byClass[class][i]
-	of := p.templateUnder(p.overrideFor(c), a.index.variantFor(p.index, consumer))
+	of := p.templateUnder(p.overrideFor(c), p.variantFor(consumer))
 	key := termsKey{of, p.pause.of(consumer)}
 	terms, ok := a.terms[key]
 	if !ok {
 		terms = &ConsumerTerms{
-			Policy: p.Policy, Granter: a.index.granters[p.index], Override: of.override, Paused: key.paused, Steps: of.steps,
+			Policy: p.Policy, Granter: p.granter, Override: of.override, Paused: key.paused, Steps: of.steps,
 		}
 		terms.Pool = slices.IndexFunc(a.Pools, func(p PolicyPool) bool { return !p.Former && p.Granter == terms.Granter })
 		a.terms[key] = terms

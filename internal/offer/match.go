@@ -17,55 +17,65 @@ import (
 type policyIndex struct {
 	// ordered is sorted by class, then in the order in which policies decide: highest priority, then
 	// oldest, then name.
-	ordered []*Policy
+	ordered []*indexedPolicy
 	byName  map[string]int
 	// consumers are Input.Consumers, sorted by ID.
 	consumers []Consumer
-	// granters holds the granter of each policy. byDigest maps the digests of selections, of Input.Former too, to
-	// pools in the View.
-	granters []string
+	// byDigest maps the digests of selections, of Input.Former too, to pools in the View.
 	byDigest map[string]int
-	// pools holds the index of each policy's pool in the View, noPool for a policy of fixed amounts.
-	pools []int
 	// naming maps each consumer ID that some scope or pause names to the policies with such a one, open are
 	// the policies that are not for named consumers only. Both hold sorted indexes.
 	naming map[string][]int
 	open   []int
-	// answers holds what the external source of each policy has answered, nil for other policies, and
-	// external is set if there is one.
-	answers  []*capacity.Answers
+	// external is set if some policy has an external source.
 	external bool
-	// givers holds the peers, sorted, that give nodes of each policy's pool; giving are all of them.
-	givers [][]string
+	// giving are the givers of all policies.
 	giving map[string]struct{}
-	// pauses holds the pause of each policy at the time of the evaluation.
-	pauses []pause
 	// labelKeys are the label keys that some scope selects by, sorted.
 	labelKeys []string
 	// filtered is set if some scope has a filter, which may read any label.
 	filtered bool
 }
 
+// indexedPolicy is a policy with its pause at the time of the evaluation.
+type indexedPolicy struct {
+	*Policy
+	pause
+	granter string
+	// inView is the index of the policy's pool in the View, noPool for a policy without nodes. givers are the peers,
+	// sorted, that give nodes of it.
+	inView int
+	givers []string
+	// answers holds what the external source has answered, nil for a policy without one.
+	answers *capacity.Answers
+}
+
 func newPolicyIndex(in *Input) *policyIndex {
 	policies := in.Policies
 	x := &policyIndex{
-		ordered: make([]*Policy, len(policies)), byName: make(map[string]int, len(policies)),
+		ordered: make([]*indexedPolicy, len(policies)), byName: make(map[string]int, len(policies)),
 		byDigest: map[string]int{}, naming: map[string][]int{}, giving: map[string]struct{}{}, consumers: in.Consumers,
 	}
 	if !slices.IsSortedFunc(x.consumers, byID) {
 		x.consumers = slices.SortedFunc(slices.Values(x.consumers), byID)
 	}
+	_, pools := selectionsOf(policies, in.Former)
 	for i := range policies {
-		x.ordered[i] = &policies[i]
+		p := &policies[i]
+		x.ordered[i] = &indexedPolicy{
+			Policy: p, pause: p.pauseAt(in.Now), granter: p.Granter(), inView: pools[p], givers: giversOf(p, &in.View, pools[p]),
+		}
+		if p.External != nil {
+			x.ordered[i].answers, x.external = new(in.External[p.Name]), true
+		}
 	}
-	slices.SortFunc(x.ordered, func(a, b *Policy) int {
+	slices.SortFunc(x.ordered, func(a, b *indexedPolicy) int {
 		return cmp.Or(
 			strings.Compare(a.Class, b.Class),
 			cmp.Compare(b.Priority, a.Priority),
 			cmp.Compare(a.Created, b.Created),
 			strings.Compare(a.Name, b.Name))
 	})
-	_, pools := selectionsOf(policies, in.Former)
 	for i := range in.Former {
 		p := &in.Former[i]
 		x.byDigest[digestOf(p.Granter())] = pools[p]
@@ -73,15 +83,8 @@ func newPolicyIndex(in *Input) *policyIndex {
 	labelKeys := map[string]struct{}{}
 	for i, p := range x.ordered {
 		x.byName[p.Name] = i
-		x.granters, x.pools = append(x.granters, p.Granter()), append(x.pools, pools[p])
-		x.byDigest[digestOf(x.granters[i])] = pools[p]
-		x.answers = append(x.answers, nil)
-		if p.External != nil {
-			x.answers[i] = new(in.External[p.Name])
-		}
-		x.external = x.external || p.External != nil
-		x.givers = append(x.givers, giversOf(p, &in.View, pools[p]))
-		for _, id := range x.givers[i] {
+		x.byDigest[digestOf(p.granter)] = p.inView
+		for _, id := range p.givers {
 			x.giving[id] = struct{}{}
 		}
 		if p.Consumers.IDs == nil {
@@ -92,8 +95,7 @@ func newPolicyIndex(in *Input) *policyIndex {
 				x.naming[id] = append(all, i)
 			}
 		}
-		x.pauses = append(x.pauses, p.pauseAt(in.Now))
-		for id := range x.pauses[i].consumers {
+		for id := range p.pause.consumers {
 			name(id)
 		}
 		for s := range p.scopes {
@@ -121,7 +123,7 @@ func (x *policyIndex) nodesOf(granter string) (index int, known bool) {
 		if !exists {
 			return noPool, false
 		}
-		return x.pools[i], true
+		return x.ordered[i].inView, true
 	default:
 		index, known = x.byDigest[digest]
 		return index, known
@@ -164,7 +166,7 @@ type winner struct {
 }
 
 // A variant of a policy is its offer to consumers of one kind: for a policy with an external source the
-// index of an answer, for a policy of peers the index of a consumer in policyIndex.givers.
+// index of an answer, for a policy of peers the index of a consumer in indexedPolicy.givers.
 const noVariant = -1
 
 // shadowed is a policy that loses to another one, by their indexes.
@@ -181,19 +183,19 @@ func (x *policyIndex) match(c Consumer) *match {
 			m.shadowed = append(m.shadowed, shadowed{policy: i, by: by})
 		default:
 			by = i
-			m.winners = append(m.winners, winner{i, p.overrideFor(c), x.variantFor(i, c.ID), x.pauses[i].of(c.ID)})
+			m.winners = append(m.winners, winner{i, p.overrideFor(c), p.variantFor(c.ID), p.pause.of(c.ID)})
 		}
 	}
 	return m
 }
 
 // variantFor returns the variant of a policy for a consumer.
-func (x *policyIndex) variantFor(policy int, id string) int {
-	if i, gives := slices.BinarySearch(x.givers[policy], id); gives {
+func (p *indexedPolicy) variantFor(id string) int {
+	if i, gives := slices.BinarySearch(p.givers, id); gives {
 		return i
 	}
-	if answers := x.answers[policy]; answers != nil {
-		if of, ok := answers.For(id); ok {
+	if p.answers != nil {
+		if of, ok := p.answers.For(id); ok {
 			return of.Index
 		}
 	}
@@ -369,9 +371,9 @@ func (x *policyIndex) standings(c Consumer) iter.Seq[standing] {
 			case p.DryRun:
 				s.because = "it is a dry run"
 			case winner == nil || winner.Class != p.Class:
-				winner = p
+				winner = p.Policy
 			default:
-				s.because = winner.whyBefore(p)
+				s.because = winner.whyBefore(p.Policy)
 			}
 			if !yield(s) {
 				return

@@ -22,7 +22,7 @@ func matchInTurn(x *policyIndex, c Consumer) *match {
 			continue
 		}
 		decides[p.Class] = i
-		m.winners = append(m.winners, winner{i, p.overrideFor(c), x.variantFor(i, c.ID), x.pauses[i].of(c.ID)})
+		m.winners = append(m.winners, winner{i, p.overrideFor(c), p.variantFor(c.ID), p.pause.of(c.ID)})
 	}
 	return m
 }

@@ -10,16 +10,11 @@ import (
 // policyPlan is a policy with its pool and its templates. It does not change once worked out, except that
 // templates are added until it is sealed.
 type policyPlan struct {
-	*Policy
-	pause
+	*indexedPolicy
 	// index is the place of the policy in the policyIndex.
 	index int
 	// pool is nil for a policy without nodes.
 	pool *pool
-	// answers holds the answers of an external source, nil for a policy without one.
-	answers *capacity.Answers
-	// givers are the peers that give nodes of the pool.
-	givers []string
 	// column maps the names of steps to columns.
 	column map[string]int
 	// templates are made when the first consumer needs them, until the plan is sealed.
@@ -42,8 +37,8 @@ func newPlans(x *policyIndex, in *Input, column map[string]int) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
 		plans[i] = &policyPlan{
-			Policy: p, pause: x.pauses[i], index: i, pool: newPool(p.Nodes, &in.View, x.pools[i], in.Levels[p.Name]),
-			answers: x.answers[i], givers: x.givers[i], column: column, templates: map[templateKey]*template{},
+			indexedPolicy: p, index: i, pool: newPool(p.Nodes, &in.View, p.inView, in.Levels[p.Name]),
+			column: column, templates: map[templateKey]*template{},
 		}
 	}
 	return plans
