@@ -29,9 +29,8 @@ func AllocateInGrace(terms *offer.AllocationInput, all []Slice, lacked Lack) ([]
 	return a.answers(), a.lack
 }
 
-// decide works out what each slice is granted. It returns what is committed before the answers are
-// written, nil if nothing is taken back.
-func (a *allocation) decide() *deferral {
+// decide works out what each slice is granted.
+func (a *allocation) decide() {
 	for _, s := range a.byAge {
 		s.claimOwnUse()
 	}
@@ -75,9 +74,8 @@ func (a *allocation) decide() *deferral {
 		s.raise()
 	}
 	if a.lowers() {
-		return a.deferRaises()
+		a.deferRaises()
 	}
-	return nil
 }
 
 // allocation is the state of one Allocate.
@@ -128,6 +126,8 @@ type group struct {
 	evicts bool
 	// ofConsumer lists the groups of the consumer in all classes.
 	ofConsumer []*group
+	// before holds what is committed before the answers are written, nil if nothing is taken back.
+	before *groupBefore
 }
 
 // hasPods reports whether the consumer has pods anywhere.

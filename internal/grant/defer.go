@@ -28,7 +28,6 @@ func (a *allocation) lowers() bool {
 type deferral struct {
 	*allocation
 	account *account
-	groups  map[*group]*groupBefore
 	// exact is set if all grants are from pools of the input, and all unions of these are known.
 	exact bool
 }
@@ -40,10 +39,10 @@ type groupBefore struct {
 }
 
 // deferRaises removes from each raise the part that others have not given up yet.
-func (a *allocation) deferRaises() *deferral {
-	d := &deferral{allocation: a, account: a.newAccount(nil), groups: make(map[*group]*groupBefore, len(a.groups))}
+func (a *allocation) deferRaises() {
+	d := &deferral{allocation: a, account: a.newAccount(nil)}
 	for _, g := range a.groups {
-		d.groups[g] = &groupBefore{share: d.account.share(g), granted: a.rows.take(len(a.columns))}
+		g.before = &groupBefore{share: d.account.share(g), granted: a.rows.take(len(a.columns))}
 	}
 	before := make([]sliceBefore, len(a.byAge))
 	for i, s := range a.byAge {
@@ -53,7 +52,6 @@ func (a *allocation) deferRaises() *deferral {
 	for i, s := range a.byAge {
 		d.limit(s, &before[i])
 	}
-	return d
 }
 
 // isExact reports whether grants that exceed the nodes show in a union: see union.
@@ -89,14 +87,14 @@ type sliceBefore struct {
 
 // count adds what a slice has.
 func (d *deferral) count(s *sliceState) sliceBefore {
-	b := sliceBefore{groupBefore: d.groups[s.group], sameClass: !s.changedClass()}
+	b := sliceBefore{groupBefore: s.group.before, sameClass: !s.changedClass()}
 	if s.moved() {
 		b.former, b.mayLeaveNodes = d.formerCommitments(d.account, s), d.mayLeaveNodes(s)
 	}
 	// In its former class it counts against what its consumer may have there.
-	var formerGroup *groupBefore
+	var former *group
 	if !b.sameClass {
-		formerGroup = d.groups[d.allocation.groups[groupKey{s.GrantedIn, s.Consumer}]]
+		former = d.groups[groupKey{s.GrantedIn, s.Consumer}]
 	}
 	for i := range s.states {
 		l := &s.states[i]
@@ -109,12 +107,12 @@ func (d *deferral) count(s *sliceState) sliceBefore {
 				h.charge(l.column, b.committedIn(h, l))
 			}
 		}
-		if formerGroup != nil {
-			formerGroup.granted[l.column] = capacity.Sum(formerGroup.granted[l.column], l.had)
+		if former != nil {
+			former.before.granted[l.column] = capacity.Sum(former.before.granted[l.column], l.had)
 		}
-		for _, former := range b.former {
-			if s.elsewhere || !b.share.charges(former) {
-				d.account.holder(former, s.Consumer).charge(l.column, l.had)
+		for _, in := range b.former {
+			if s.elsewhere || !b.share.charges(in) {
+				d.account.holder(in, s.Consumer).charge(l.column, l.had)
 			}
 		}
 	}

@@ -52,9 +52,9 @@ func Prospects(terms *offer.AllocationInput, all []Slice, askers []Asker) []Pros
 		return out
 	}
 	a := newAllocation(terms, with)
-	waiting := a.decide()
+	a.decide()
 	for i := range askers {
-		out[i] = a.prospect(&a.slices[len(all)+i], waiting)
+		out[i] = a.prospect(&a.slices[len(all)+i])
 	}
 	return out
 }
@@ -63,7 +63,7 @@ func Prospects(terms *offer.AllocationInput, all []Slice, askers []Asker) []Pros
 const prospectKey = "\x00prospect/"
 
 // prospect works out what could be granted to a slice that has nothing.
-func (a *allocation) prospect(s *sliceState, waiting *deferral) Prospect {
+func (a *allocation) prospect(s *sliceState) Prospect {
 	terms := s.group.terms
 	if terms == nil {
 		return Prospect{}
@@ -77,9 +77,9 @@ func (a *allocation) prospect(s *sliceState, waiting *deferral) Prospect {
 		line := Line{Resource: step.Resource}
 		l := lineState{Line: &line, column: a.column[step.Resource]}
 		most, limitedBy := s.available(&l, (*poolShare).headroomToGrant)
-		if waiting != nil {
+		if before := s.group.before; before != nil {
 			line.Granted = most
-			if now := (&sliceBefore{groupBefore: waiting.groups[s.group], sameClass: true}).mostNow(s, &l); now < most {
+			if now := (&sliceBefore{groupBefore: before, sameClass: true}).mostNow(s, &l); now < most {
 				most, limitedBy.by = max(0, now), Awaited
 			}
 		}
