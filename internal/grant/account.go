@@ -16,11 +16,6 @@ type account struct {
 	all, unions []*commitments
 	// width is the number of columns.
 	width int
-
-	rows    arena[int64]
-	holders arena[holder]
-	lists   arena[*holder]
-	shares  arena[poolShare]
 }
 
 // poolAccount is the account of one pool. It is charged with what is granted from the pool, and
@@ -158,8 +153,7 @@ func (a *account) newCommitments(usedPool int, ignoredUse map[poolConsumer]struc
 func (a *account) holder(c *commitments, consumer string) *holder {
 	h := c.byConsumer[consumer]
 	if h == nil {
-		h = a.holders.one()
-		*h = holder{in: c, granted: a.rows.take(a.width), gives: c.gives[consumer]}
+		h = &holder{in: c, granted: make(capacity.Row, a.width), gives: c.gives[consumer]}
 		if c.usedPool != nil {
 			h.used = c.usedPool.UsedBy(consumer)
 		}
@@ -175,9 +169,8 @@ func (a *account) share(g *group) *poolShare {
 		return nil
 	}
 	p := &a.pools[pool]
-	s := a.shares.one()
-	*s = poolShare{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer), withheld: g.withheld}
-	s.charged = a.lists.take(1 + len(p.overlapping) + len(p.unions))[:0]
+	s := &poolShare{pool: p, own: a.holder(p.own, consumer), total: a.holder(p.total, consumer), withheld: g.withheld}
+	s.charged = make([]*holder, 0, 1+len(p.overlapping)+len(p.unions))
 	if s.own != s.total {
 		s.charged = append(s.charged, s.own)
 	}

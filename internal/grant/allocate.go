@@ -94,11 +94,6 @@ type allocation struct {
 	lack Lack
 	// offered holds the steps of each ConsumerTerms by column, nil for a resource that is not offered.
 	offered map[*offer.ConsumerTerms][]*offer.Step
-
-	rows       arena[int64]
-	lineStates arena[lineState]
-	lines      arena[Line]
-	groupArena arena[group]
 }
 
 type groupKey struct{ class, consumer string }
@@ -238,10 +233,16 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 	for _, g := range a.groups {
 		a.setOffered(g)
 	}
+	lines := 0
+	for i := range a.slices {
+		a.slices[i].lines = a.newLines(&a.slices[i])
+		lines += len(a.slices[i].lines)
+	}
+	states := make([]lineState, lines)
 	for i := range a.slices {
 		s := &a.slices[i]
-		s.lines = a.newLines(s)
-		s.states = a.newLineStates(s)
+		s.states, states = states[:len(s.lines)], states[len(s.lines):]
+		a.setStates(s)
 		a.askFilters(s)
 		s.group.evicts = s.group.evicts || s.isEvicted()
 	}
@@ -315,6 +316,9 @@ func (a *allocation) offers(g *group, name string) bool {
 	return known && g.offered != nil && g.offered[column] != nil
 }
 
+// newRow returns a row of zeros. All columns must be known.
+func (a *allocation) newRow() capacity.Row { return make(capacity.Row, len(a.columns)) }
+
 func (a *allocation) addColumn(name string) {
 	if _, known := a.column[name]; !known {
 		a.column[name] = len(a.columns)
@@ -328,8 +332,7 @@ func (a *allocation) groupOf(s *Slice) *group {
 	if g, known := a.groups[key]; known {
 		return g
 	}
-	g := a.groupArena.one()
-	*g = group{groupKey: key, terms: a.input.Terms(s.Class, s.Consumer)}
+	g := &group{groupKey: key, terms: a.input.Terms(s.Class, s.Consumer)}
 	a.groups[key] = g
 	if _, known := a.offered[g.terms]; !known && g.terms != nil {
 		a.offered[g.terms] = nil
@@ -360,20 +363,20 @@ func (a *allocation) setOffered(g *group) {
 // prepare completes a group.
 func (a *allocation) prepare(g *group) {
 	if use := a.input.View.Used.Of(g.consumer); use != nil {
-		g.unclaimedUse, g.unclaimedAlive = a.rows.take(len(a.columns)), a.rows.take(len(a.columns))
+		g.unclaimedUse, g.unclaimedAlive = a.newRow(), a.newRow()
 		for c, amount := range use.Everywhere {
 			g.unclaimedUse[c], g.unclaimedAlive[c] = amount, amount-use.Stranded.At(c)
 		}
 		g.alive = g.unclaimedAlive[a.column[capacity.Pods]] > 0
 	}
-	g.granted = a.rows.take(len(a.columns))
+	g.granted = a.newRow()
 	if g.terms == nil {
 		return
 	}
 	for c, step := range g.offered {
 		if step != nil && step.Withheld() > 0 {
 			if g.withheld == nil {
-				g.withheld = a.rows.take(len(a.columns))
+				g.withheld = a.newRow()
 			}
 			g.withheld[c] = step.Withheld()
 		}
@@ -385,8 +388,7 @@ func (a *allocation) prepare(g *group) {
 // nothing granted.
 func (a *allocation) newLines(s *sliceState) []Line {
 	defaults := s.defaults()
-	most := len(s.Granted) + len(s.Used) + len(s.Recorded) + len(defaults) + len(s.Request)
-	lines := a.lines.take(most)[:0]
+	lines := make([]Line, 0, max(len(s.Granted), len(s.Request))) // As a rule, both have the same names.
 	find := func(name string) *Line {
 		i := 0
 		for i < len(lines) && lines[i].Resource < name {
@@ -416,14 +418,13 @@ func (a *allocation) newLines(s *sliceState) []Line {
 			find(name).Asked = amount
 		}
 	}
-	a.lines.giveBack(most - len(lines))
-	return slices.Clip(lines)
+	return lines
 }
 
-func (a *allocation) newLineStates(s *sliceState) []lineState {
-	states := a.lineStates.take(len(s.lines))
-	for i := range states {
-		l := &states[i]
+// setStates sets the states of the lines before anything is granted.
+func (a *allocation) setStates(s *sliceState) {
+	for i := range s.states {
+		l := &s.states[i]
 		l.Line = &s.lines[i]
 		column, known := a.column[l.Resource]
 		if !known {
@@ -447,7 +448,6 @@ func (a *allocation) newLineStates(s *sliceState) []lineState {
 			l.Asked = l.had
 		}
 	}
-	return states
 }
 
 // askFilters asks the filters of the policy about what the slice asks for. An invalid request asks for

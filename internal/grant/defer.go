@@ -42,7 +42,7 @@ type groupBefore struct {
 func (a *allocation) deferRaises() {
 	d := &deferral{allocation: a, account: a.newAccount(nil)}
 	for _, g := range a.groups {
-		g.before = &groupBefore{share: d.account.share(g), granted: a.rows.take(len(a.columns))}
+		g.before = &groupBefore{share: d.account.share(g), granted: a.newRow()}
 	}
 	before := make([]sliceBefore, len(a.byAge))
 	for i, s := range a.byAge {
