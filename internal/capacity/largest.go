@@ -79,7 +79,7 @@ func (l *Ledger) roomOn(a *nodeAccount) *nodeRoom {
 			requested[i].add(totalOf(r.amount))
 		}
 	}
-	room := &nodeRoom{of: a}
+	room := &nodeRoom{of: a, free: make([]numberedAmount, 0, len(a.allocatable))}
 	for i, listed := range a.allocatable {
 		free := max(0, listed.amount-requested[i].amount())
 		room.free = append(room.free, numberedAmount{listed.number, free})

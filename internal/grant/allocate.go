@@ -418,7 +418,7 @@ func (a *allocation) newLines(s *sliceState) []Line {
 			find(name).Asked = amount
 		}
 	}
-	return lines
+	return slices.Clip(lines)
 }
 
 // setStates sets the states of the lines before anything is granted.

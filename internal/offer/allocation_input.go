@@ -291,9 +291,11 @@ func (a *AllocationInput) Terms(class, consumer string) *ConsumerTerms {
 	terms, ok := a.terms[key]
 	if !ok {
 		terms = &ConsumerTerms{
-			Policy: p.Policy, Granter: p.granter, Override: of.override, Paused: key.paused, Steps: of.steps,
+			Policy: p.Policy, Granter: p.granter, Override: of.override, Paused: key.paused, Steps: of.steps, Pool: -1,
 		}
-		terms.Pool = slices.IndexFunc(a.Pools, func(p PolicyPool) bool { return !p.Former && p.Granter == terms.Granter })
+		if p.pool != nil {
+			terms.Pool = slices.IndexFunc(a.Pools, func(p PolicyPool) bool { return !p.Former && p.Granter == terms.Granter })
+		}
 		a.terms[key] = terms
 	}
 	return terms

@@ -192,7 +192,8 @@ func (w *World) resources() []string {
 			all = slices.AppendSeq(all, maps.Keys(counts))
 		}
 	}
-	return all
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // remember adds to each policy what it turned out to offer, as the operator does after each
