@@ -21,7 +21,7 @@ func (s *sampler) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable.
 func (s *sampler) Start(ctx context.Context) error {
-	wait.UntilWithContext(ctx, func(context.Context) {
+	wait.NonSlidingUntilWithContext(ctx, func(context.Context) {
 		if snapshot := s.table.Current(); snapshot != nil {
 			pools, consumers := trends.SamplesOf(snapshot)
 			s.ring.Add(time.Now(), pools, consumers)

@@ -28,7 +28,11 @@ func TestAnInformerKeepsOfAnObjectWhatAWriteFinds(t *testing.T) {
 	test.Must(t, unstructured.SetNestedField(other.Object, "another", "roleRef", "name"))
 	other.SetLabels(nil)
 	other.SetDeletionTimestamp(new(metav1.NewTime(at)))
-	for kind, u := range map[string]*unstructured.Unstructured{"offer": offer, "binding": binding, "other": other} {
+	odd := offer.DeepCopy()
+	test.Must(t, unstructured.SetNestedField(odd.Object, "2026-11-26T10:00:00+24:00", "status", observedTimeField))
+	for kind, u := range map[string]*unstructured.Unstructured{
+		"offer": offer, "binding": binding, "other": other, "a time that cannot be encoded": odd,
+	} {
 		u.SetUID("uid")
 		u.SetResourceVersion("7")
 		u.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "rival", Time: new(metav1.NewTime(at))}})

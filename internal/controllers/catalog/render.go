@@ -160,9 +160,12 @@ func observe(u *unstructured.Unstructured) observed {
 	return o
 }
 
-// timeIn returns a time in the status of an Offer, zero for none.
-func timeIn(u *unstructured.Unstructured, field string) time.Time {
+// timeIn returns a time in the status of an Offer, zero for none, or for one that cannot be encoded: the API
+// server and time.Parse take an offset of 24 hours.
+func timeIn(u *unstructured.Unstructured, field string) (at time.Time) {
 	text, _ := statusOf(u)[field].(string)
-	at, _ := time.Parse(time.RFC3339, text)
+	if at.UnmarshalText([]byte(text)) != nil {
+		return time.Time{}
+	}
 	return at
 }

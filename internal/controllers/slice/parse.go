@@ -136,7 +136,14 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 		return nil, []string{"spec.resources is not a map: write quantities by resource, such as cpu: 2"}
 	}
 	var problems []string
-	add := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	more := 0 // A consumer chooses how many there are.
+	add := func(format string, args ...any) {
+		if len(problems) == maxProblems {
+			more++
+			return
+		}
+		problems = append(problems, fmt.Sprintf(format, args...))
+	}
 	names := slices.Sorted(maps.Keys(asked))
 	if len(names) > holding.MaxRequested {
 		add("asks for %d resources: write at most %d", max(keptOf(u).requested, int64(len(names))), holding.MaxRequested)
@@ -154,8 +161,8 @@ func parseRequest(u *unstructured.Unstructured) (capacity.Amounts, []string) {
 			out[name] = quantity.AmountOf(name, amount.Quantity, quantity.Up)
 		}
 	}
-	if more := len(problems) - maxProblems; more > 0 {
-		problems = append(problems[:maxProblems], fmt.Sprintf("and %d more", more))
+	if more > 0 {
+		problems = append(problems, fmt.Sprintf("and %d more", more))
 	}
 	return out, problems
 }

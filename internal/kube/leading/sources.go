@@ -64,7 +64,8 @@ func (t *Trigger) Start(ctx context.Context, q queue) error {
 	return nil
 }
 
-// Wake enqueues every request at the end of the window.
+// Wake enqueues every request at the end of the window. It lists them before it takes the lock: the list may take
+// a lock under which others enqueue.
 func (t *Trigger) Wake() { t.Enqueue(t.all()...) }
 
 // Enqueue enqueues these requests at the end of the window.

@@ -29,8 +29,8 @@ type decodedObject interface {
 	UnmarshalJSON([]byte) error
 }
 
-// readList decodes a list of the objects that one returns while it arrives. It holds one object in memory, and what was kept of
-// those before it; client-go itself would read the whole list first.
+// readList decodes a list of the objects that one returns while it arrives. It holds one object in
+// memory, and what was kept of those before it; client-go itself would read the whole list first.
 func readList[P decodedObject](from io.Reader, one func() P) (*objectList[P], error) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	begin, err := in.Peek(len(protobufMagic))
