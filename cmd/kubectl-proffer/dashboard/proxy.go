@@ -13,11 +13,10 @@ import (
 	"sync"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
-	"proffer.dev/proffer/internal/web/page"
 )
 
 const (
-	pagesPath     = page.Path
+	pagesPath     = "/ui/"
 	simulatePath  = pagesPath + "simulate"
 	providersPath = pagesPath + "providers"
 	// key names the secret in the first address.
@@ -66,7 +65,7 @@ func (p *proxy) address() string {
 
 // ServeHTTP implements http.Handler.
 func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	page.Secure(w.Header())
+	secure(w.Header())
 	first := r.Method == http.MethodGet && r.URL.Path == "/" && r.URL.Query().Has(key)
 	switch {
 	case r.Host != p.host:
@@ -162,13 +161,13 @@ func (p *proxy) forward(w http.ResponseWriter, r *http.Request) {
 			header[http.CanonicalHeaderKey(name)] = values
 		}
 	}
-	request := &operatorclient.PageRequest{
+	page := &operatorclient.PageRequest{
 		Method: r.Method, Path: r.URL.EscapedPath(), Query: r.URL.RawQuery, Header: header, Body: http.NoBody,
 	}
 	if r.Method == http.MethodPost {
-		request.Body = http.MaxBytesReader(w, r.Body, maxForm)
+		page.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	}
-	answer, err := p.operator.Page(r.Context(), request)
+	answer, err := p.operator.Page(r.Context(), page)
 	if err != nil {
 		explain(w, r.Method, err)
 		return
@@ -199,6 +198,15 @@ func explain(w http.ResponseWriter, method string, err error) {
 	default:
 		fail(w, http.StatusBadGateway, err.Error())
 	}
+}
+
+// secure sets the headers of every answer, whatever the operator sets.
+func secure(header http.Header) {
+	header.Set("Content-Security-Policy",
+		"default-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'")
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
 }
 
 // message is a page of the command itself.
