@@ -116,12 +116,12 @@ type list struct {
 	wrong, warnings int
 }
 
-// listed returns the findings about the first things that are listed one by one: MaxRows, and MaxOfOne of an owner.
-func listed[T any](all []T, owner func(T) string, finding func(T) rest.Finding) (first []rest.Finding) {
+// listed returns the first things that are listed one by one: MaxRows, and MaxOfOne of an owner.
+func listed[T any](all []T, owner func(T) string) (first []T) {
 	of := map[string]int{}
 	for _, thing := range all {
 		if of[owner(thing)]++; len(first) < MaxRows && of[owner(thing)] <= MaxOfOne {
-			first = append(first, finding(thing))
+			first = append(first, thing)
 		}
 	}
 	return first

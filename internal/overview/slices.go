@@ -26,22 +26,39 @@ func (l *list) addSlices(s *table.Snapshot) {
 	if s.Slices == nil {
 		return
 	}
-	byKind := map[string][]*agedSlice{}
+	byKind, at := map[string][]agedSlice{}, 0
 	for d := range s.Slices.All {
 		if kind := kindOf(&d); kind != "" {
-			byKind[kind] = append(byKind[kind], &agedSlice{d, sinceWhen(&d, kind, s.Time)})
+			byKind[kind] = append(byKind[kind], agedSlice{at, d.Namespace, sinceWhen(&d, kind, s.Time)})
+		}
+		at++
+	}
+	shown := map[int]*table.DecidedSlice{}
+	first := map[string][]agedSlice{}
+	for kind, all := range byKind {
+		slices.SortStableFunc(all, byAge)
+		first[kind] = listed(all, func(a agedSlice) string { return a.namespace })
+		for _, a := range first[kind] {
+			shown[a.at] = nil
 		}
 	}
+	at = 0
+	for d := range s.Slices.All {
+		if _, isShown := shown[at]; isShown {
+			shown[at] = &d
+		}
+		at++
+	}
 	for _, kind := range Kinds {
-		all, list := byKind[kind], listSlices
+		var findings []rest.Finding
+		for _, a := range first[kind] {
+			findings = append(findings, ofSlice(kind, shown[a.at], a.since))
+		}
+		list := listSlices
 		if kind == capped {
 			list = listWaits
 		}
-		slices.SortStableFunc(all, byAge)
-		first := listed(all, func(a *agedSlice) string { return a.Namespace }, func(a *agedSlice) rest.Finding {
-			return ofSlice(kind, a)
-		})
-		l.add(len(all), first, rest.ConsumersPage, list)
+		l.add(len(byKind[kind]), findings, rest.ConsumersPage, list)
 	}
 }
 
@@ -84,14 +101,16 @@ func sinceWhen(d *table.DecidedSlice, kind string, now time.Time) time.Time {
 	return since
 }
 
-// agedSlice is a slice, and since when it is as it is, zero for an unknown time. Its namespace is its consumer's.
+// agedSlice is what the order of slices needs of one, since there may be many: its place in the snapshot, its
+// namespace, which is its consumer's, and since when it is as it is, zero for an unknown time.
 type agedSlice struct {
-	table.DecidedSlice
-	since time.Time
+	at        int
+	namespace string
+	since     time.Time
 }
 
 // byAge compares two slices, the one that is as it is for longer first. An unknown time comes last.
-func byAge(a, b *agedSlice) int {
+func byAge(a, b agedSlice) int {
 	switch {
 	case a.since.IsZero() == b.since.IsZero():
 		return a.since.Compare(b.since)
@@ -102,15 +121,15 @@ func byAge(a, b *agedSlice) int {
 }
 
 // ofSlice returns the finding about one slice.
-func ofSlice(kind string, a *agedSlice) rest.Finding {
+func ofSlice(kind string, d *table.DecidedSlice, since time.Time) rest.Finding {
 	resource := liqo.ResourceSlices.GroupResource().String()
 	f := rest.Finding{
-		Kind: kind, Status: rest.StatusWarning, Page: pageOf(a.Consumer),
-		Do: explain(a.Consumer, fmt.Sprintf("kubectl -n %s describe %s %s", a.Namespace, resource, a.Name)),
+		Kind: kind, Status: rest.StatusWarning, Page: pageOf(d.Consumer),
+		Do: explain(d.Consumer, fmt.Sprintf("kubectl -n %s describe %s %s", d.Namespace, resource, d.Name)),
 		Message: fmt.Sprintf("ResourceSlice %s/%s, class %s: %s",
-			a.Namespace, a.Name, visible.Class(a.Class), sentence(a.Because())),
+			d.Namespace, d.Name, visible.Class(d.Class), sentence(d.Because())),
 	}
-	if since := a.since; !since.IsZero() {
+	if !since.IsZero() {
 		f.Since = &since // A copy, so that the slice does not outlive its evaluation.
 	}
 	return f
@@ -138,16 +157,17 @@ func pageOf(consumer string) string {
 
 // addExcesses adds the slices whose pods request more than was granted.
 func (l *list) addExcesses(all []table.Excess) {
-	first := listed(all, func(e table.Excess) string { return e.Consumer }, func(e table.Excess) rest.Finding {
+	var first []rest.Finding
+	for _, e := range listed(all, func(e table.Excess) string { return e.Consumer }) {
 		var amounts []string
 		for _, name := range slices.Sorted(maps.Keys(e.Amounts)) {
 			amounts = append(amounts, capacity.HumanFormat(name, e.Amounts[name])(e.Amounts[name])+" "+name)
 		}
-		return rest.Finding{
+		first = append(first, rest.Finding{
 			Kind: grants, Status: rest.StatusWarning, Page: pageOf(e.Consumer), Do: explain(e.Consumer, listWaits),
 			Message: fmt.Sprintf("Pods of ResourceSlice %s, class %s, request more than it was granted: %s more.",
 				e.Slice, visible.Class(e.Class), kube.First(amounts)),
-		}
-	})
+		})
+	}
 	l.add(len(all), first, rest.ConsumersPage, listWaits)
 }

@@ -127,20 +127,22 @@ func (u *sliceUse) excess() string {
 	if u.ofOthers && !u.own {
 		return ""
 	}
-	return u.shares(u.used, func(used, granted int64) bool { return used > granted })
+	permitted := func(name string) int64 { return table.Permitted(u.granted, name) }
+	return shares(u.used, permitted, func(used, granted int64) bool { return used > granted })
 }
 
 // heldByFinished lists the resources of which finished pods requested a considerable part of what was
 // granted, "" for none. Liqo v1.2 subtracts a pod from a Quota when it is deleted, and counts no pods.
 func (u *sliceUse) heldByFinished() string {
-	return u.shares(u.finished, func(held, granted int64) bool { return held > 0 && held >= granted/noticedShare })
+	granted := func(name string) int64 { return u.granted[name] }
+	return shares(u.finished, granted, func(held, granted int64) bool { return held > 0 && held >= granted/noticedShare })
 }
 
 // shares lists the amounts that matter beside what was granted, as in "cpu 5 of 4, memory 2Gi of 1Gi".
-func (u *sliceUse) shares(of capacity.Amounts, matters func(amount, granted int64) bool) string {
+func shares(of capacity.Amounts, grantedOf func(string) int64, matters func(amount, granted int64) bool) string {
 	var all []string
 	for _, name := range slices.Sorted(maps.Keys(of)) {
-		if granted := table.Permitted(u.granted, name); matters(of[name], granted) {
+		if granted := grantedOf(name); matters(of[name], granted) {
 			all = append(all, fmt.Sprintf("%s %s of %s",
 				name, capacity.Canonical(name, of[name]), capacity.Canonical(name, granted)))
 		}

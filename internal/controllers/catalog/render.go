@@ -164,7 +164,8 @@ func observe(u *unstructured.Unstructured) observed {
 // server and time.Parse take an offset of 24 hours.
 func timeIn(u *unstructured.Unstructured, field string) (at time.Time) {
 	text, _ := statusOf(u)[field].(string)
-	if at.UnmarshalText([]byte(text)) != nil {
+	at, _ = time.Parse(time.RFC3339, text)
+	if _, err := at.MarshalText(); err != nil {
 		return time.Time{}
 	}
 	return at

@@ -57,17 +57,25 @@ func consumerOf(c *offer.Consumer) *plugin.Consumer {
 func requestOf(r *offer.Request) *plugin.Request {
 	out := &plugin.Request{
 		Consumer: *consumerOf(&r.Consumer), Labels: maps.Clone(r.Labels), Age: r.Age,
-		Resources: quantity.ListOf(r.Resources),
+		Resources: listOf(r.Resources),
 	}
 	out.Namespace, out.Name, _ = strings.Cut(r.Key, "/")
 	return out
+}
+
+// listOf returns the amounts as a list that can be written to, also if there are none.
+func listOf(amounts capacity.Amounts) corev1.ResourceList {
+	if list := quantity.ListOf(amounts); list != nil {
+		return list
+	}
+	return corev1.ResourceList{}
 }
 
 // nodeOf converts a node. A filter that changes it, which it must not, changes nothing of the ledger.
 func nodeOf(n *capacity.Node) *plugin.Node {
 	out := &plugin.Node{
 		Name: n.Name, Labels: maps.Clone(n.Labels), Ready: n.State == capacity.Ready, Cordoned: n.State == capacity.Cordoned,
-		Allocatable: quantity.ListOf(n.Allocatable),
+		Allocatable: listOf(n.Allocatable),
 	}
 	for _, t := range n.Taints {
 		out.Taints = append(out.Taints, corev1.Taint{Key: t.Key, Value: t.Value, Effect: corev1.TaintEffect(t.Effect)})
