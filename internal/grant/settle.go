@@ -17,7 +17,11 @@ const maxAllocations = 16
 func Settle(terms *offer.AllocationInput, all []Slice) []Answer {
 	answers := Allocate(terms, all)
 	for range maxAllocations {
-		if !carryOut(all, answers) {
+		changed := false
+		for i := range all {
+			changed = all[i].carryOut(&answers[i]) || changed
+		}
+		if !changed {
 			break
 		}
 		answers = Allocate(terms, all)
@@ -36,14 +40,7 @@ func (s *Slice) Remaining() capacity.Amounts {
 	return capacity.Amounts{} // It is not nil: the slice is accepted.
 }
 
-// carryOut grants each slice what was decided, takes what falls then, and reports whether that changed anything.
-func carryOut(all []Slice, answers []Answer) (changed bool) {
-	for i := range all {
-		changed = all[i].carryOut(&answers[i]) || changed
-	}
-	return changed
-}
-
+// carryOut grants the slice what was decided, takes what falls then, and reports whether that changed anything.
 func (s *Slice) carryOut(decided *Answer) (changed bool) {
 	if len(s.Falling) > 0 {
 		s.Granted, s.Falling, changed = s.Remaining(), nil, true

@@ -56,7 +56,9 @@ func Evaluate(in Input) *Result {
 		r.Entries.add(c.ID, o.entry)
 		tallies.count(e.index, c.ID, o)
 		if !c.listed && h.empty() {
-			tallies.countUnknown(e.index.naming[c.ID], c.ID)
+			for _, i := range e.index.naming[c.ID] {
+				tallies[i].Unknown = appendReported(tallies[i].Unknown, c.ID)
+			}
 		}
 	}
 	depart(func(string) bool { return true })

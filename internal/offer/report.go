@@ -135,14 +135,6 @@ func (all tallies) count(x *policyIndex, id string, o *outcome) {
 	}
 }
 
-// countUnknown counts a consumer of which nothing is known but that policies of these indexes name
-// it.
-func (all tallies) countUnknown(naming []int, id string) {
-	for _, i := range naming {
-		all[i].Unknown = appendReported(all[i].Unknown, id)
-	}
-}
-
 func (t *tally) add(id string, v *verdict) {
 	t.Count++
 	t.missing |= v.missing
