@@ -26,17 +26,13 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	lab.Eventually(t, "a consumer cannot ask for class default", func(ctx context.Context) error {
 		return refused(askAtProvider(ctx, "default"), metav1.StatusReasonInvalid, notServed("default"))
 	})
-	if err := refused(askAtProvider(t.Context(), "silver"), metav1.StatusReasonInvalid, notServed("silver")); err != nil {
-		t.Error(err)
-	}
+	lab.Check(t, refused(askAtProvider(t.Context(), "silver"), metav1.StatusReasonInvalid, notServed("silver")))
 
 	t.Run("Liqo's own class is not answered", func(t *testing.T) {
 		own := newSlice(t, rome, "own-class", "default", amounts{"cpu": "64", "memory": "1Gi", "pods": "5"})
 		own.awaitRefusal(t, "default")
 		own.requireNoUse(t)
-		if err := isGone(t.Context(), provider, forge.ResourceSlice(own.name, lab.TenantNamespace(rome.ID))); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, isGone(t.Context(), provider, forge.ResourceSlice(own.name, lab.TenantNamespace(rome.ID))))
 		own.move(t, "gold")
 		own.awaitGrant(t, capped(
 			"granted 6 of 64 cpu: policy trusting gives this cluster at most 8, of which its other slices have 2",
@@ -56,9 +52,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 		s.awaitGrant(t, granted("trusting", amounts{"cpu": "2", "memory": "1Gi", "pods": "5"}))
 		after, err := s.replica(t.Context())
 		lab.Must(t, err)
-		if err := differ("the provider's replica", before.Spec, after.Spec); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, differ("the provider's replica", before.Spec, after.Spec))
 		s.move(t, "gold")
 	})
 	requireNegotiation(t, s)
@@ -68,13 +62,9 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 // component as docs/how-to/hold-consumers-to-their-part.md says: the admission policy before the list that it reads.
 func withComponent(t *testing.T, component string) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx := context.WithoutCancel(t.Context())
-		_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found",
-			"validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-"+component)
-		if err := errors.Join(err, provider.Install(ctx)); err != nil {
-			t.Error(err)
-		}
+	lab.Cleanup(t, func(ctx context.Context) error {
+		return errors.Join(provider.Do(ctx, "delete", "--ignore-not-found",
+			"validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-"+component), provider.Install(ctx))
 	})
 	lab.Must(t, provider.Install(t.Context(), component))
 }
@@ -82,23 +72,15 @@ func withComponent(t *testing.T, component string) {
 // withServedClasses installs the component served-classes, with an operator that writes the list.
 func withServedClasses(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
+	lab.Cleanup(t, func(ctx context.Context) error {
 		err := lab.Await(ctx, "every class is accepted again", func(ctx context.Context) error {
 			return askAtProvider(ctx, "default")
 		})
-		if err := errors.Join(err, stopOperator(ctx), startOperator(ctx)); err != nil {
-			t.Error(err)
-		}
-		_, err = provider.Kubectl(ctx, "", "-n", "proffer-system",
-			"delete", "rolebinding,role,admissionparams", "proffer-served-classes")
-		if err != nil {
-			t.Error(err)
-		}
+		return errors.Join(err, provider.RestartOperator(ctx), provider.Do(ctx, "-n", "proffer-system",
+			"delete", "rolebinding,role,admissionparams", "proffer-served-classes"))
 	})
 	withComponent(t, "served-classes")
-	lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context())))
+	lab.Must(t, provider.RestartOperator(t.Context()))
 }
 
 // requireNegotiation tests that slices are created, changed and deleted, and that certificates are

@@ -35,18 +35,12 @@ var guards = []string{
 // withoutGuards deletes the guards on the provider until the end of the test.
 func withoutGuards(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
-		if err := errors.Join(provider.Install(ctx), awaitGuards(ctx, true)); err != nil {
-			t.Error(err)
-		}
+	lab.Cleanup(t, func(ctx context.Context) error {
+		return errors.Join(provider.Install(ctx), awaitGuards(ctx, true))
 	})
 	args := []string{"delete", "--ignore-not-found", "validatingadmissionpolicybinding,validatingadmissionpolicy"}
 	args = append(args, guards...)
-	if _, err := provider.Kubectl(t.Context(), "", args...); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, provider.Do(t.Context(), args...))
 	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
 	defer cancel()
 	lab.Must(t, awaitGuards(ctx, false))
@@ -117,14 +111,8 @@ func TestTheCheckTriesTheGuardsBesideLiqosWebhooks(t *testing.T) {
 	}
 	reports("the guards hold", "Refusals confirmed by dry runs: 6.")
 	tried := append([]string{"proffer-slice-pod-guard"}, guards...)
-	if _, err := provider.Kubectl(t.Context(), "", append([]string{"delete", "validatingadmissionpolicybinding"}, tried...)...); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := provider.Install(context.WithoutCancel(t.Context())); err != nil {
-			t.Error(err)
-		}
-	})
+	lab.Must(t, provider.Do(t.Context(), append([]string{"delete", "validatingadmissionpolicybinding"}, tried...)...))
+	lab.Cleanup(t, func(ctx context.Context) error { return provider.Install(ctx) })
 	for i := range tried {
 		tried[i] += " does not hold"
 	}
@@ -266,11 +254,9 @@ func TestTheGuardsRejectEachAbuse(t *testing.T) {
 	if err := refused(editAtProvider(t.Context(), s, tooLong), metav1.StatusReasonInvalid, "proffer-csr-guard"); err != nil {
 		t.Errorf("a CSR up to etcd's limit: %v", err)
 	}
-	if err := refused(s.answerItself(t.Context()), metav1.StatusReasonForbidden,
+	lab.Check(t, refused(s.answerItself(t.Context()), metav1.StatusReasonForbidden,
 		"only the provider writes the status of a ResourceSlice, which is its answer: "+
-			"request resources in spec.resources, and wait"); err != nil {
-		t.Error(err)
-	}
+			"request resources in spec.resources, and wait"))
 	for _, policy := range []metav1.DeletionPropagation{
 		metav1.DeletePropagationOrphan, metav1.DeletePropagationForeground,
 	} {
@@ -302,9 +288,7 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 	patch(t, rome, local, "/metadata/labels/liqo.io~1remoteID", "nobody")
 	t.Cleanup(func() {
 		err := provider.Client.Delete(context.WithoutCancel(t.Context()), s.emptyQuota())
-		if err := client.IgnoreNotFound(err); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, client.IgnoreNotFound(err))
 		patch(t, rome, local, "/metadata/labels/liqo.io~1remoteID", provider.ID)
 	})
 	hide := func(rs *authv1beta1.ResourceSlice) {
@@ -321,9 +305,7 @@ func TestWithoutTheGuardsAQuotaCanStayBehind(t *testing.T) {
 	if len(quota.OwnerReferences) > 0 {
 		t.Errorf("the quota has the owners %+v, want none", quota.OwnerReferences)
 	}
-	if err := differ("the quota", small, amountsOf(quota.Spec.Resources)); err != nil {
-		t.Error(err)
-	}
+	lab.Check(t, differ("the quota", small, amountsOf(quota.Spec.Resources)))
 }
 
 // TestWithoutTheGuardsACertificateIsForAnotherGroup shows an attack that the guards prevent. Liqo
@@ -348,10 +330,8 @@ func TestWithoutTheGuardsACertificateIsForAnotherGroup(t *testing.T) {
 		ObjectMeta: metav1.ObjectMeta{Name: s.name, Namespace: lab.TenantNamespace(rome.ID)},
 		Spec:       authv1beta1.RenewSpec{CSR: csr},
 	}
-	if err := refused(consumer.Create(t.Context(), renew, client.DryRunAll), metav1.StatusReasonInvalid,
-		"the subject of the request in spec.csr does not begin with its only Organization"); err != nil {
-		t.Error(err)
-	}
+	lab.Check(t, refused(consumer.Create(t.Context(), renew, client.DryRunAll), metav1.StatusReasonInvalid,
+		"the subject of the request in spec.csr does not begin with its only Organization"))
 
 	withoutGuards(t)
 	err = forge.MutateResourceSlice(rs, liqov1beta1.ClusterID(provider.ID),

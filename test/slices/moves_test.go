@@ -2,7 +2,6 @@ package slices
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -93,15 +92,12 @@ func TestSlicesThatMoveDuringKillsAreNeverGrantedTwice(t *testing.T) {
 // killOperator ends the operator as a crash does, possibly in the middle of a write. The next one
 // takes over at once.
 func killOperator(ctx context.Context) error {
-	if err := operator.Kill(); err != nil {
-		return err
-	}
-	if err := checkLog(); err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	return errors.Join(provider.DropLease(ctx), startOperator(ctx))
+	if err := provider.KillOperator(ctx); err != nil {
+		return err
+	}
+	return provider.StartOperator(ctx)
 }
 
 // commitments is what the operator has accepted in each class, according to the history of the

@@ -63,17 +63,14 @@ func TestConsumersSeeWhatTheyCouldHave(t *testing.T) {
 // deleted what belongs to it.
 func withCatalog(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*stepTimeout)
-		defer cancel()
-		err := errors.Join(stopOperator(ctx), provider.Install(ctx), startOperator(ctx))
+	lab.Cleanup(t, func(ctx context.Context) error {
+		err := errors.Join(provider.StopOperator(ctx), provider.Install(ctx), provider.StartOperator(ctx))
 		for _, args := range [][]string{
 			{"customresourcedefinition", "offers.proffer.dev"},
 			{"clusterrolebinding", "proffer-catalog"},
 			{"clusterrole", "proffer-catalog", "proffer-offer-viewer"},
 		} {
-			_, failed := provider.Kubectl(ctx, "", append([]string{"delete"}, args...)...)
-			err = errors.Join(err, failed)
+			err = errors.Join(err, provider.Do(ctx, append([]string{"delete"}, args...)...))
 		}
 		gone := lab.Await(ctx, "Kubernetes deletes the RoleBindings", func(ctx context.Context) error {
 			left, err := provider.Kubectl(ctx, "", "get", "rolebindings", "--all-namespaces", "--output=name",
@@ -83,12 +80,10 @@ func withCatalog(t *testing.T) {
 			}
 			return err
 		})
-		if err := errors.Join(err, gone); err != nil {
-			t.Error(err)
-		}
+		return errors.Join(err, gone)
 	})
 	lab.Must(t, provider.Install(t.Context(), "catalog"))
-	lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context())))
+	lab.Must(t, provider.RestartOperator(t.Context()))
 }
 
 var offersKind = schema.GroupVersionKind{Group: "proffer.dev", Version: "v1alpha1", Kind: "OfferList"}

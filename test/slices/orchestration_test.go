@@ -70,15 +70,14 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 	})
 	t.Run("what a caller disables stays so after a restart, until a caller enables it", func(t *testing.T) {
 		patch(t, provider, orchestration, "/spec/drainMinutes", 0)
-		token, err := provider.NewToggler(t.Context())
-		lab.Must(t, err)
-		toggle(t, token, oslo.ID, false)
+		token := provider.NewToggler(t)
+		provider.Toggle(t, token, oslo.ID, false)
 		awaitMapped(t, "team-rome")
-		lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context(), "--cluster-id="+provider.ID)))
-		if all := toggle(t, token, bern.ID, false); !strings.Contains(all, `{"clusterID":"oslo","enabled":false`) {
+		lab.Must(t, provider.RestartOperator(t.Context(), "--cluster-id="+provider.ID))
+		if all := provider.Toggle(t, token, bern.ID, false); !strings.Contains(all, `{"clusterID":"oslo","enabled":false`) {
 			t.Errorf("after the restart: %s", all)
 		}
-		toggle(t, token, oslo.ID, true)
+		provider.Toggle(t, token, oslo.ID, true)
 		awaitMapped(t, "team-rome", oslo.ID)
 	})
 	t.Run("with nothing chosen no cluster is selected", func(t *testing.T) {
@@ -99,32 +98,18 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 	})
 }
 
-// toggle disables or enables a provider, and returns the answer.
-func toggle(t *testing.T, token, id string, enable bool) (answer string) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
-	defer cancel()
-	answer, err := operator.Toggle(ctx, token, id, enable)
-	lab.Must(t, err)
-	return answer
-}
-
 // withOrchestrator installs the component, with an operator that puts Orchestrations into force.
 func withOrchestrator(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
-		_, err := provider.Kubectl(ctx, "", "delete", "--ignore-not-found", "crd/orchestrations.proffer.dev",
+	lab.Cleanup(t, func(ctx context.Context) error {
+		return errors.Join(provider.Do(ctx, "delete", "--ignore-not-found", "crd/orchestrations.proffer.dev",
 			"clusterrolebinding/proffer-orchestrator", "clusterrolebinding/proffer-plugin-toggle",
 			"clusterrole/proffer-orchestrator", "clusterrole/proffer-toggle", "clusterrole/proffer-toggle-reader",
-			"clusterrole/proffer-orchestration-viewer", "clusterrole/proffer-orchestration-editor")
-		if err := errors.Join(err, stopOperator(ctx), startOperator(ctx)); err != nil {
-			t.Error(err)
-		}
+			"clusterrole/proffer-orchestration-viewer", "clusterrole/proffer-orchestration-editor"),
+			provider.RestartOperator(ctx))
 	})
 	withComponent(t, "orchestrator")
-	lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context(), "--cluster-id="+provider.ID)))
+	lab.Must(t, provider.RestartOperator(t.Context(), "--cluster-id="+provider.ID))
 }
 
 // newVirtualNode makes a peer a provider of the provider: a VirtualNode, and the Node that its kubelet
@@ -149,11 +134,7 @@ func newVirtualNode(t *testing.T, id string) {
 func sendNamespace(t *testing.T, as client.Client, m *offloadingv1beta1.NamespaceMap, remote, origin string) {
 	t.Helper()
 	lab.Must(t, as.Create(t.Context(), m))
-	t.Cleanup(func() {
-		if err := client.IgnoreNotFound(as.Delete(context.WithoutCancel(t.Context()), m)); err != nil {
-			t.Error(err)
-		}
-	})
+	lab.Cleanup(t, func(ctx context.Context) error { return client.IgnoreNotFound(as.Delete(ctx, m)) })
 	lab.Eventually(t, "Liqo makes the namespace "+remote, func(ctx context.Context) error {
 		ns := &corev1.Namespace{}
 		if err := provider.Client.Get(ctx, client.ObjectKey{Name: remote}, ns); err != nil {

@@ -25,24 +25,19 @@ import (
 // withPodGuard installs the component slice-pod-guard, with an operator that writes its list.
 func withPodGuard(t *testing.T) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
-		err := errors.Join(stopOperator(ctx), startOperator(ctx))
+	lab.Cleanup(t, func(ctx context.Context) error {
+		err := provider.RestartOperator(ctx)
 		for _, args := range [][]string{
 			{"-n", "proffer-system", "delete", "rolebinding,role,admissionparams", "proffer-placements"},
 			{"delete", "clusterrolebinding,clusterrole", "proffer-slice-pod-guard"},
 			{"delete", "validatingadmissionpolicybinding,validatingadmissionpolicy", "proffer-slice-pod-deletion-guard", "proffer-slice-pod-overhead-guard"},
 		} {
-			_, failed := provider.Kubectl(ctx, "", args...)
-			err = errors.Join(err, failed)
+			err = errors.Join(err, provider.Do(ctx, args...))
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		return err
 	})
 	withComponent(t, "slice-pod-guard")
-	lab.Must(t, errors.Join(stopOperator(t.Context()), startOperator(t.Context())))
+	lab.Must(t, provider.RestartOperator(t.Context()))
 }
 
 // offload has Liqo offload a new namespace of the consumer, and returns its name on the provider.
@@ -58,18 +53,14 @@ func offload(t *testing.T, consumer *lab.Cluster, name string) string {
 		},
 	}
 	var remote string
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
+	lab.Cleanup(t, func(ctx context.Context) error {
 		err := client.IgnoreNotFound(consumer.Client.Delete(ctx, offloading))
 		if remote != "" {
 			err = errors.Join(err, lab.Await(ctx, "the namespace is gone from the provider", func(ctx context.Context) error {
 				return isGone(ctx, provider, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: remote}})
 			}))
 		}
-		if err := errors.Join(err, consumer.Client.Delete(ctx, namespace)); err != nil {
-			t.Error(err)
-		}
+		return errors.Join(err, consumer.Client.Delete(ctx, namespace))
 	})
 	lab.Must(t, errors.Join(consumer.Client.Create(t.Context(), namespace), consumer.Client.Create(t.Context(), offloading)))
 	lab.Eventually(t, "Liqo creates the namespace on the provider", func(ctx context.Context) error {
@@ -151,9 +142,7 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 		quota := s.emptyQuota()
 		lab.Must(t, provider.Client.Get(t.Context(), client.ObjectKeyFromObject(quota), quota))
 		mark := fmt.Sprintf("%s/%d", list.GetUID(), list.GetGeneration())
-		if err := differ("the list", map[string]string{quota.Spec.User: "pool=gold", ".complete": mark}, listed); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, differ("the list", map[string]string{quota.Spec.User: "pool=gold", ".complete": mark}, listed))
 	})
 
 	namespace := offload(t, rome, "guarded")
@@ -206,13 +195,9 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 		lab.Must(t, err)
 		shadow.Name = "unplaced"
 		shadow.Spec.Pod.Tolerations = append(shadow.Spec.Pod.Tolerations, corev1.Toleration{Operator: corev1.TolerationOpExists})
-		if err := otherSender.Create(t.Context(), shadow, client.DryRunAll); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, otherSender.Create(t.Context(), shadow, client.DryRunAll))
 		shadow.Spec.Pod.NodeName = "node-1"
-		if err := refused(otherSender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, "spec.pod.nodeName is not for consumers"); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, refused(otherSender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, "spec.pod.nodeName is not for consumers"))
 		// It cannot change what the placed slice has sent, either: Liqo's webhook holds the creator.
 		lab.Must(t, provider.Client.Get(t.Context(), client.ObjectKeyFromObject(sent), sent))
 		sent.Labels["version"] = "3"
@@ -233,14 +218,10 @@ func TestPodsOfASliceKeepTheirPlace(t *testing.T) {
 		shadow, err := s.forgeShadowPod(t.Context(), localPod(s.name), nil, namespace)
 		lab.Must(t, err)
 		shadow.Name, shadow.Spec.Pod.NodeSelector = "late", nil
-		if err := refused(sender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold"); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, refused(sender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, "spec.pod.nodeSelector lacks pool=gold"))
 		newPolicy(t, "placed", placedPolicy)
 	})
-	if err := sender.Delete(t.Context(), sent); err != nil {
-		t.Error(err)
-	}
+	lab.Check(t, sender.Delete(t.Context(), sent))
 }
 
 // testForbiddenPods sends pods as the slice that differ from those of Liqo's kubelet in one point.
@@ -279,9 +260,7 @@ func testForbiddenPods(t *testing.T, s slice, sender client.Client, namespace st
 			t.Fatalf("without the change: %v", err)
 		}
 		change(shadow)
-		if err := refused(sender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, message); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, refused(sender.Create(t.Context(), shadow, client.DryRunAll), metav1.StatusReasonInvalid, message))
 	}
 }
 
@@ -395,9 +374,7 @@ func TestPodsThatLiqosQuotaDoesNotSee(t *testing.T) {
 	lab.Eventually(t, "the guard refuses to leave its Pod behind", func(ctx context.Context) error {
 		return refused(sender.Delete(ctx, counted, client.DryRunAll, orphan), metav1.StatusReasonInvalid, "a ShadowPod is deleted together with its Pod")
 	})
-	if err := sender.Delete(t.Context(), counted); err != nil {
-		t.Error(err)
-	}
+	lab.Check(t, sender.Delete(t.Context(), counted))
 	t.Run("a slice whose deleted pods run on gets no new ones", func(t *testing.T) {
 		send := func(name string) *corev1.Pod { return runOn(t, sender, forge(name, "2")) }
 		first, second := send("first"), send("second")
@@ -415,12 +392,8 @@ func runOn(t *testing.T, sender client.Client, shadow *offloadingv1beta1.ShadowP
 	t.Helper()
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "runs-" + shadow.Name}}
 	lab.Must(t, provider.Client.Create(t.Context(), node))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
-		if err := provider.Client.Delete(ctx, node); err != nil {
-			t.Error(err)
-		}
+	lab.Cleanup(t, func(ctx context.Context) error {
+		return provider.Client.Delete(ctx, node)
 	})
 	pod := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: shadow.Namespace, Name: shadow.Name}}
 	lab.Eventually(t, "the Quota has room", func(ctx context.Context) error { return sender.Create(ctx, shadow) })
@@ -460,10 +433,6 @@ func testPrivilegedPod(t *testing.T, s slice, sender client.Client, namespace st
 		}
 		return fmt.Errorf("%d Events, none of them says so", len(events.Items))
 	})
-	if err := isGone(t.Context(), provider, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shadow.Name}}); err != nil {
-		t.Error(err)
-	}
-	if err := sender.Delete(t.Context(), shadow); err != nil {
-		t.Error(err)
-	}
+	lab.Check(t, isGone(t.Context(), provider, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: shadow.Name}}))
+	lab.Check(t, sender.Delete(t.Context(), shadow))
 }

@@ -67,9 +67,7 @@ func create(t testing.TB, object client.Object) {
 	t.Cleanup(func() {
 		// There is no kubelet that would end pods.
 		err := provider.Client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0))
-		if err := client.IgnoreNotFound(err); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, client.IgnoreNotFound(err))
 	})
 }
 

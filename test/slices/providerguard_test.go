@@ -36,13 +36,11 @@ func withProviderGuard(t *testing.T) {
 // apply applies a manifest to a cluster until the end of the test.
 func apply(t *testing.T, c *lab.Cluster, manifest string) {
 	t.Helper()
-	if _, err := c.Kubectl(t.Context(), manifest, "apply", "-f", "-"); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if _, err := c.Kubectl(context.WithoutCancel(t.Context()), manifest, "delete", "--ignore-not-found", "-f", "-"); err != nil {
-			t.Error(err)
-		}
+	_, err := c.Kubectl(t.Context(), manifest, "apply", "-f", "-")
+	lab.Must(t, err)
+	lab.Cleanup(t, func(ctx context.Context) error {
+		_, err := c.Kubectl(ctx, manifest, "delete", "--ignore-not-found", "-f", "-")
+		return err
 	})
 }
 

@@ -151,8 +151,6 @@ func watchSlices(ctx context.Context, t *testing.T, handle func(watch.EventType,
 	t.Cleanup(func() {
 		cancel()
 		events.Stop()
-		if err := group.Wait(); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, group.Wait())
 	})
 }

@@ -73,9 +73,7 @@ func (s slice) remove(t testing.TB) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
 	defer cancel()
 	rs := forge.ResourceSlice(s.name, lab.TenantNamespace(provider.ID))
-	if err := client.IgnoreNotFound(s.consumer.Client.Delete(ctx, rs)); err != nil {
-		t.Error(err)
-	}
+	lab.Check(t, client.IgnoreNotFound(s.consumer.Client.Delete(ctx, rs)))
 	err := lab.Await(ctx, "the slice "+s.name+" is deleted", func(ctx context.Context) error {
 		for _, gone := range []struct {
 			cluster *lab.Cluster

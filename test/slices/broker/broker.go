@@ -6,9 +6,7 @@ package broker
 import (
 	"context"
 	"embed"
-	"errors"
 	"fmt"
-	"io"
 
 	authv1beta1 "github.com/liqotech/liqo/apis/authentication/v1beta1"
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
@@ -23,10 +21,14 @@ import (
 //go:embed manifests/*.yaml
 var manifests embed.FS
 
-// Tour says what to type in a shell of the lab.
-//
 //go:embed tour.txt
-var Tour string
+var text string
+
+// Tour is the lab for a person.
+var Tour = lab.Tour{Text: text, Start: func(ctx context.Context, l *lab.Lab) error {
+	_, err := Start(ctx, l)
+	return err
+}}
 
 // The classes of the manifests.
 const (
@@ -36,40 +38,22 @@ const (
 
 // Lab is four clusters.
 type Lab struct {
+	*lab.Lab
 	Rome, Milan, Oslo, Paris *lab.Cluster
-	// Operators are those of the clusters that have one, by ID.
-	Operators map[string]*lab.Operator
-	// started are all operators, also those that have ended.
-	started []*lab.Operator
 }
-
-// Clusters starts the clusters as Start does, for a person.
-func Clusters(ctx context.Context, p lab.Programs, dir string, progress io.Writer) ([]*lab.Cluster, error) {
-	l, err := Start(ctx, p, dir, progress)
-	if err != nil {
-		return nil, err
-	}
-	return l.all(), nil
-}
-
-// all returns the clusters.
-func (l *Lab) all() []*lab.Cluster { return []*lab.Cluster{l.Rome, l.Milan, l.Oslo, l.Paris} }
 
 // Providers returns the providers of the broker.
 func (l *Lab) Providers() []*lab.Cluster { return []*lab.Cluster{l.Oslo, l.Paris} }
 
 // Start starts the clusters, applies the manifests, and returns once each virtual node is ready. Pods run
 // until ctx ends.
-func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) (*Lab, error) {
+func Start(ctx context.Context, all *lab.Lab) (*Lab, error) {
 	const nodes = 2
-	clusters, err := lab.Start(ctx, p, dir, progress, nodes, "rome", "milan", "oslo", "paris")
+	clusters, err := all.Start(ctx, nodes, "rome", "milan", "oslo", "paris")
 	if err != nil {
 		return nil, err
 	}
-	l := &Lab{
-		Rome: clusters[0], Milan: clusters[1], Oslo: clusters[2], Paris: clusters[3],
-		Operators: map[string]*lab.Operator{},
-	}
+	l := &Lab{Lab: all, Rome: clusters[0], Milan: clusters[1], Oslo: clusters[2], Paris: clusters[3]}
 	var group errgroup.Group
 	for _, pair := range [][2]*lab.Cluster{{l.Rome, l.Milan}, {l.Milan, l.Oslo}, {l.Milan, l.Paris}} {
 		group.Go(func() error { return pair[0].Peer(ctx, pair[1]) })
@@ -77,25 +61,25 @@ func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) 
 	if err := group.Wait(); err != nil {
 		return nil, err
 	}
-	_, _ = fmt.Fprintln(progress, "lab: rome is peered with milan, and milan with oslo and paris")
+	_, _ = fmt.Fprintln(l.Progress, "lab: rome is peered with milan, and milan with oslo and paris")
 	if err := allowTwoHops(ctx, l.Milan); err != nil {
 		return nil, err
 	}
 	for _, provider := range l.Providers() {
-		if err := l.offer(ctx, provider, "provider"); err != nil {
+		if err := runOperator(ctx, provider, "provider"); err != nil {
 			return nil, err
 		}
-		if err := l.Request(ctx, l.Milan, provider, "from-"+provider.ID, providerClass, "10"); err != nil {
+		if err := requestSlice(ctx, l.Milan, provider, "from-"+provider.ID, providerClass, "10"); err != nil {
 			return nil, err
 		}
 	}
-	if err := l.offer(ctx, l.Milan, "broker", "orchestrator", "provider-guard", "slice-pod-guard"); err != nil {
+	if err := runOperator(ctx, l.Milan, "broker", "orchestrator", "provider-guard", "slice-pod-guard"); err != nil {
 		return nil, err
 	}
-	if err := l.Request(ctx, l.Rome, l.Milan, "from-milan", brokerClass, "10"); err != nil {
+	if err := requestSlice(ctx, l.Rome, l.Milan, "from-milan", brokerClass, "10"); err != nil {
 		return nil, err
 	}
-	_, _ = fmt.Fprintln(progress, "lab: the operators of milan, oslo and paris have granted resources")
+	_, _ = fmt.Fprintln(l.Progress, "lab: the operators of milan, oslo and paris have granted resources")
 	if err := Apply(ctx, l.Rome, "consumer"); err != nil {
 		return nil, err
 	}
@@ -104,7 +88,7 @@ func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) 
 			return nil, err
 		}
 	}
-	_, _ = fmt.Fprintln(progress, "lab: the virtual nodes are ready")
+	_, _ = fmt.Fprintln(l.Progress, "lab: the virtual nodes are ready")
 	return l, nil
 }
 
@@ -117,46 +101,16 @@ func allowTwoHops(ctx context.Context, broker *lab.Cluster) error {
 // apiServerSupport sets whether the virtual kubelets of VirtualNodes that are created from now on add
 // these variables.
 func apiServerSupport(ctx context.Context, c *lab.Cluster, on bool) error {
-	_, err := c.Kubectl(ctx, "", "-n", "liqo", "patch", "vkoptionstemplates.offloading.liqo.io", "virtual-kubelet-default",
+	return c.Do(ctx, "-n", "liqo", "patch", "vkoptionstemplates.offloading.liqo.io", "virtual-kubelet-default",
 		"--type=merge", fmt.Sprintf(`--patch={"spec":{"extraArgs":["--enable-apiserver-support=%t"]}}`, on))
-	return err
 }
 
-// offer installs and starts the operator on a cluster, and applies a manifest.
-func (l *Lab) offer(ctx context.Context, c *lab.Cluster, manifest string, components ...string) error {
-	o, err := c.RunOperator(ctx, len(l.started)+1, components...)
-	if err != nil {
+// runOperator installs and starts the operator on a cluster, and applies a manifest.
+func runOperator(ctx context.Context, c *lab.Cluster, manifest string, components ...string) error {
+	if err := c.RunOperator(ctx, components...); err != nil {
 		return err
 	}
-	l.noteOperator(c, o)
 	return Apply(ctx, c, manifest)
-}
-
-// StartOperator starts the operator of a cluster.
-func (l *Lab) StartOperator(ctx context.Context, c *lab.Cluster) error {
-	o, err := c.StartOperator(ctx, len(l.started)+1)
-	if err == nil {
-		l.noteOperator(c, o)
-	}
-	return err
-}
-
-// noteOperator keeps the operator that runs on a cluster.
-func (l *Lab) noteOperator(c *lab.Cluster, o *lab.Operator) {
-	l.Operators[c.ID] = o
-	l.started = append(l.started, o)
-}
-
-// StopOperators ends the operators, and returns what they printed that must not occur.
-func (l *Lab) StopOperators(ctx context.Context) (problems []string, err error) {
-	for _, o := range l.Operators {
-		err = errors.Join(err, o.Stop(ctx))
-	}
-	for _, o := range l.started {
-		printed, unread := o.Problems()
-		problems, err = append(problems, printed...), errors.Join(err, unread)
-	}
-	return problems, err
 }
 
 // Apply applies a manifest to a cluster.
@@ -169,9 +123,9 @@ func Apply(ctx context.Context, c *lab.Cluster, manifest string) error {
 	return err
 }
 
-// Request requests CPUs of a class with a ResourceSlice, which gets a virtual node of its name, and waits
+// requestSlice requests CPUs of a class with a ResourceSlice, which gets a virtual node of its name, and waits
 // for a grant.
-func (l *Lab) Request(ctx context.Context, consumer, provider *lab.Cluster, name, class, cpus string) error {
+func requestSlice(ctx context.Context, consumer, provider *lab.Cluster, name, class, cpus string) error {
 	slice := forge.ResourceSlice(name, lab.TenantNamespace(provider.ID))
 	err := forge.MutateResourceSlice(slice, liqov1beta1.ClusterID(provider.ID), &forge.ResourceSliceOptions{
 		Class: authv1beta1.ResourceSliceClass(class),

@@ -16,22 +16,16 @@ func TestLiqosDefaultDoesNotSendAPodOnTwice(t *testing.T) {
 	lab.Must(t, apiServerSupport(t.Context(), clusters.Milan, true))
 	kubectl(t, "cordon", "from-oslo")
 	offer(t, clusters.Oslo, 12) // Milan requests 10 already.
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
+	lab.Cleanup(t, func(ctx context.Context) error {
 		for _, args := range [][]string{
 			{"uncordon", "from-oslo"},
 			{"-n", lab.TenantNamespace("oslo"), "delete", "resourceslices.authentication.liqo.io", "by-default"},
 		} {
-			if _, err := clusters.Milan.Kubectl(ctx, "", args...); err != nil {
-				t.Error(err)
-			}
+			lab.Check(t, clusters.Milan.Do(ctx, args...))
 		}
-		if err := errors.Join(allowTwoHops(ctx, clusters.Milan), Apply(ctx, clusters.Oslo, "provider")); err != nil {
-			t.Error(err)
-		}
+		return errors.Join(allowTwoHops(ctx, clusters.Milan), Apply(ctx, clusters.Oslo, "provider"))
 	})
-	lab.Must(t, clusters.Request(t.Context(), clusters.Milan, clusters.Oslo, "by-default", providerClass, "2"))
+	lab.Must(t, requestSlice(t.Context(), clusters.Milan, clusters.Oslo, "by-default", providerClass, "2"))
 	lab.Must(t, AwaitNode(t.Context(), clusters.Milan, "by-default", true))
 	awaitSelected(t, "oslo")
 	newDeployment(t, "twice", 1)

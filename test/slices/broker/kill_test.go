@@ -32,10 +32,9 @@ func TestAKilledOperatorGoesOn(t *testing.T) {
 			change(t, map[string]any{"drainMinutes": step.drainMinutes})
 			price(t, map[string]string{from: "0.09", to: "0.01"})
 			lab.Eventually(t, step.name, func(ctx context.Context) error { return step.at(ctx, to) })
-			lab.Must(t, clusters.Operators["milan"].Kill())
-			lab.Must(t, clusters.Milan.DropLease(t.Context()))
+			lab.Must(t, clusters.Milan.KillOperator(t.Context()))
 			change(t, map[string]any{"drainMinutes": 0}) // Nobody waits for the drain again.
-			lab.Must(t, clusters.StartOperator(t.Context(), clusters.Milan))
+			lab.Must(t, clusters.Milan.StartOperator(t.Context()))
 			awaitSelected(t, to)
 			awaitRunOn(t, "web", 2, to)
 		})

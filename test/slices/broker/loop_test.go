@@ -19,7 +19,7 @@ func TestPodsDoNotCircle(t *testing.T) {
 	settle(t, "oslo", 0)
 	lab.Must(t, clusters.Milan.Peer(t.Context(), clusters.Rome))
 	// Liqo itself answers slices of its class.
-	lab.Must(t, clusters.Request(t.Context(), clusters.Milan, clusters.Rome, "from-rome", "default", "10"))
+	lab.Must(t, requestSlice(t.Context(), clusters.Milan, clusters.Rome, "from-rome", "default", "10"))
 	lab.Must(t, AwaitNode(t.Context(), clusters.Milan, "from-rome", true))
 	t.Cleanup(func() {
 		change(t, map[string]any{"providers": map[string]any{"clusterIDs": []string{"oslo", "paris"}}})
@@ -53,13 +53,7 @@ func TestPodsDoNotCircle(t *testing.T) {
 		} {
 			lab.Must(t, clusters.Rome.Client.Create(t.Context(), object))
 		}
-		t.Cleanup(func() {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-			defer cancel()
-			if _, err := clusters.Rome.Kubectl(ctx, "", "delete", "namespace", name); err != nil {
-				t.Error(err)
-			}
-		})
+		lab.Cleanup(t, func(ctx context.Context) error { return clusters.Rome.Do(ctx, "delete", "namespace", name) })
 		lab.Eventually(t, "an Event says so", func(ctx context.Context) error {
 			text, err := clusters.Milan.Kubectl(ctx, "", "get", "events", "-A", "--field-selector=reason=NotSentOn", "-o=jsonpath={.items[*].involvedObject.name} {.items[*].message}")
 			if err != nil || !strings.Contains(text, name+"-rome") {

@@ -78,17 +78,10 @@ func TestPodsLeaveAProviderThatIsDisabled(t *testing.T) {
 	settle(t, "oslo", 0)
 	newDeployment(t, "web", 2)
 	awaitRunOn(t, "web", 2, "oslo")
-	ctx, cancel := context.WithTimeout(t.Context(), stepTimeout)
-	defer cancel()
-	token, err := clusters.Milan.NewToggler(ctx)
-	lab.Must(t, err)
-	if _, err := clusters.Operators["milan"].Toggle(ctx, token, "oslo", false); err != nil {
-		t.Fatal(err)
-	}
+	token := clusters.Milan.NewToggler(t)
+	clusters.Milan.Toggle(t, token, "oslo", false)
 	awaitRunOn(t, "web", 2, "paris")
-	if _, err := clusters.Operators["milan"].Toggle(ctx, token, "oslo", true); err != nil {
-		t.Fatal(err)
-	}
+	clusters.Milan.Toggle(t, token, "oslo", true)
 	awaitRunOn(t, "web", 2, "oslo") // It is cheaper.
 }
 
@@ -96,15 +89,9 @@ func TestPodsLeaveAProviderThatGrantsNothingAnyMore(t *testing.T) {
 	settle(t, "oslo", 0)
 	newDeployment(t, "web", 2)
 	awaitRunOn(t, "web", 2, "oslo")
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
-		if err := Apply(ctx, clusters.Oslo, "provider"); err != nil {
-			t.Error(err)
-		}
-		if err := AwaitNode(ctx, clusters.Milan, "from-oslo", true); err != nil {
-			t.Error(err)
-		}
+	lab.Cleanup(t, func(ctx context.Context) error {
+		lab.Check(t, Apply(ctx, clusters.Oslo, "provider"))
+		return AwaitNode(ctx, clusters.Milan, "from-oslo", true)
 	})
 	offer(t, clusters.Oslo, 0)
 	awaitSelected(t, "paris")

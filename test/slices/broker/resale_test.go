@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"maps"
@@ -39,15 +40,9 @@ func TestNoMoreIsResoldThanPeersGive(t *testing.T) {
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
 	random := rand.New(rand.NewPCG(seed, 0))
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
+	lab.Cleanup(t, func(ctx context.Context) error {
 		request(t, 10)
-		for _, provider := range clusters.Providers() {
-			if err := Apply(ctx, provider, "provider"); err != nil {
-				t.Error(err)
-			}
-		}
+		return errors.Join(Apply(ctx, clusters.Oslo, "provider"), Apply(ctx, clusters.Paris, "provider"))
 	})
 	offered := map[string]int64{"oslo": 8, "paris": 8}
 	requested := int64(10)

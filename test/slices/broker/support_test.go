@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
 	offloadingv1beta1 "github.com/liqotech/liqo/apis/offloading/v1beta1"
@@ -20,9 +19,6 @@ import (
 
 	"proffer.dev/proffer/test/slices/lab"
 )
-
-// stepTimeout bounds each step. The longest is a drain, of a minute.
-const stepTimeout = 3 * time.Minute
 
 // newDeployment creates a Deployment in the namespace team of rome until the end of the test.
 func newDeployment(t *testing.T, name string, replicas int32) {
@@ -45,21 +41,15 @@ func newDeployment(t *testing.T, name string, replicas int32) {
 func deleteAfter(t *testing.T, name string) {
 	t.Helper()
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: name}}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), stepTimeout)
-		defer cancel()
-		if err := clusters.Rome.Client.Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationForeground)); err != nil {
-			t.Error(err)
-		}
+	lab.Cleanup(t, func(ctx context.Context) error {
+		lab.Check(t, clusters.Rome.Client.Delete(ctx, d, client.PropagationPolicy(metav1.DeletePropagationForeground)))
 		err := lab.Await(ctx, "the Deployment and its pods are gone", func(ctx context.Context) error {
 			if err := clusters.Rome.Client.Get(ctx, client.ObjectKeyFromObject(d), d); client.IgnoreNotFound(err) != nil || err == nil {
 				return fmt.Errorf("there is the Deployment, or %w", err)
 			}
 			return runOn(ctx, name, 0)
 		})
-		if err != nil {
-			t.Error(err)
-		}
+		return err
 	})
 }
 
@@ -213,9 +203,7 @@ func count(ctx context.Context, want int, app string, places map[string]*lab.Clu
 // kubectl runs kubectl on milan.
 func kubectl(t *testing.T, args ...string) {
 	t.Helper()
-	if _, err := clusters.Milan.Kubectl(t.Context(), "", args...); err != nil {
-		t.Fatal(err)
-	}
+	lab.Must(t, clusters.Milan.Do(t.Context(), args...))
 }
 
 // selects returns an error unless the NamespaceOffloading of rome's namespace selects these clusters.

@@ -14,18 +14,16 @@ func TestTheTour(t *testing.T) {
 	settle(t, "oslo", 0)
 	t.Cleanup(func() {
 		change(t, map[string]any{"disabled": nil})
-		if err := Apply(context.WithoutCancel(t.Context()), clusters.Oslo, "provider"); err != nil {
-			t.Error(err)
-		}
+		lab.Check(t, Apply(context.WithoutCancel(t.Context()), clusters.Oslo, "provider"))
 	})
 	commands := 0
-	for line := range strings.Lines(strings.ReplaceAll(Tour, "\\\n", "")) {
+	for line := range strings.Lines(strings.ReplaceAll(Tour.Text, "\\\n", "")) {
 		command, isCommand := strings.CutPrefix(line, "  ")
 		if !isCommand {
 			continue
 		}
 		commands++
-		shell, err := lab.Shell(t.Context(), t.TempDir(), Tour, clusters.all(), "-eu", "-o", "pipefail", "-c", command)
+		shell, err := clusters.Shell(t.Context(), t.TempDir(), Tour.Text, "-eu", "-o", "pipefail", "-c", command)
 		lab.Must(t, err)
 		out, err := shell.CombinedOutput()
 		if err != nil {

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/url"
 	"path/filepath"
@@ -10,11 +11,9 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
-	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 )
 
@@ -106,38 +105,29 @@ func (r release) arguments(deployment, clusterID string, more ...string) ([]stri
 
 // webhooks returns the chart's webhook configurations, with the address of a process instead of a
 // Service.
-func (r release) webhooks(address string, certificate []byte) ([]client.Object, error) {
-	local := func(c *admissionv1.WebhookClientConfig) {
-		if c.Service == nil {
-			return
-		}
-		path := ""
-		if c.Service.Path != nil {
-			path = *c.Service.Path
-		}
-		target := (&url.URL{Scheme: "https", Host: address, Path: path}).String()
-		*c = admissionv1.WebhookClientConfig{URL: &target, CABundle: certificate}
-	}
-	var objects []client.Object
-	for _, u := range r.kinds("MutatingWebhookConfiguration") {
-		m := &admissionv1.MutatingWebhookConfiguration{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, m); err != nil {
+func (r release) webhooks(address string, certificate []byte) (release, error) {
+	configurations := r.kinds("MutatingWebhookConfiguration", "ValidatingWebhookConfiguration")
+	for _, u := range configurations {
+		hooks, _, err := unstructured.NestedSlice(u.Object, "webhooks")
+		if err != nil {
 			return nil, err
 		}
-		for i := range m.Webhooks {
-			local(&m.Webhooks[i].ClientConfig)
+		for _, hook := range hooks {
+			hook := hook.(map[string]any)
+			path, found, err := unstructured.NestedString(hook, "clientConfig", "service", "path")
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				hook["clientConfig"] = map[string]any{
+					"url":      (&url.URL{Scheme: "https", Host: address, Path: path}).String(),
+					"caBundle": base64.StdEncoding.EncodeToString(certificate),
+				}
+			}
 		}
-		objects = append(objects, m)
-	}
-	for _, u := range r.kinds("ValidatingWebhookConfiguration") {
-		v := &admissionv1.ValidatingWebhookConfiguration{}
-		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, v); err != nil {
+		if err := unstructured.SetNestedSlice(u.Object, hooks, "webhooks"); err != nil {
 			return nil, err
 		}
-		for i := range v.Webhooks {
-			local(&v.Webhooks[i].ClientConfig)
-		}
-		objects = append(objects, v)
 	}
-	return objects, nil
+	return configurations, nil
 }

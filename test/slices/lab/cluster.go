@@ -54,15 +54,17 @@ type Cluster struct {
 	Client client.WithWatch
 	Config *rest.Config
 
-	programs Programs
-	kubectl  string
-	dir      string
+	lab     *Lab
+	kubectl string
+	dir     string
 	// nodes is how many nodes KWOK plays. Without any, no pods run.
 	nodes int
 	// first is the first port of this cluster's processes.
 	first int
 	// gate is the way from peers to the API server.
 	gate *gate
+	// operator is the one that runs, if there is one.
+	operator *operator
 }
 
 // start runs the control plane, installs Liqo, and returns once its processes are ready.
@@ -120,9 +122,9 @@ func (c *Cluster) writeAuthority() error {
 
 // startControlPlane runs etcd and kube-apiserver with the CRDs of Liqo.
 func (c *Cluster) startControlPlane(ctx context.Context) error {
-	cmd := command(c.programs.ControlPlane, "run", "--kubeconfig", c.path("kubeconfig"), "--client-ca", c.path("ca.crt"),
-		"--crds", filepath.Join(c.programs.LiqoModule, "deployments", "liqo", "charts", "liqo-crds", "crds"))
-	cmd.Dir = c.programs.Checkout
+	cmd := command(c.lab.programs.ControlPlane, "run", "--kubeconfig", c.path("kubeconfig"), "--client-ca", c.path("ca.crt"),
+		"--crds", filepath.Join(c.lab.programs.LiqoModule, "deployments", "liqo", "charts", "liqo-crds", "crds"))
+	cmd.Dir = c.lab.programs.Checkout
 	cmd.Env = append(os.Environ(), "TMPDIR="+c.dir) // it is killed without cleaning up
 	// The control plane ends with its standard input, which ends with this process.
 	if _, err := cmd.StdinPipe(); err != nil {
@@ -181,6 +183,12 @@ func (c *Cluster) Kubectl(ctx context.Context, input string, args ...string) (st
 		return "", fmt.Errorf("kubectl %s: %w\n%s", strings.Join(args[4:], " "), err, &stderr)
 	}
 	return string(out), nil
+}
+
+// Do runs kubectl as the cluster's admin for its effect.
+func (c *Cluster) Do(ctx context.Context, args ...string) error {
+	_, err := c.Kubectl(ctx, "", args...)
+	return err
 }
 
 // Log returns what one of the cluster's programs has printed so far.

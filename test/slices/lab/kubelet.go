@@ -24,43 +24,16 @@ type virtualKubelets struct {
 	running map[string]*process
 	// started counts the processes, for their ports.
 	started int
-	// ended gets a value when a process has ended.
-	ended chan struct{}
 }
 
-// run follows the Deployments until ctx ends. What fails is written to the log of the cluster's virtual
-// kubelets and tried again.
+// run adjusts the processes to the Deployments until ctx ends. What fails is written to the log of the cluster's
+// virtual kubelets and tried again.
 func (k *virtualKubelets) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := k.follow(ctx); err != nil && ctx.Err() == nil {
+		if err := k.adjust(ctx); err != nil && ctx.Err() == nil {
 			k.note(err)
 		}
 		waitFor(ctx, 200*time.Millisecond)
-	}
-}
-
-// follow adjusts the processes after each change of a Deployment and each end of a process, until it fails
-// or the watch ends.
-func (k *virtualKubelets) follow(ctx context.Context) error {
-	events, err := k.cluster.Client.Watch(ctx, &appsv1.DeploymentList{},
-		client.MatchingLabels(vkMachinery.KubeletBaseLabels))
-	if err != nil {
-		return err
-	}
-	defer events.Stop()
-	for {
-		if err := k.adjust(ctx); err != nil {
-			return err
-		}
-		select {
-		case _, open := <-events.ResultChan():
-			if !open {
-				return nil
-			}
-		case <-k.ended:
-			// A program that ends at once must not keep the machine busy.
-			waitFor(ctx, 200*time.Millisecond)
-		}
 	}
 }
 
@@ -73,7 +46,7 @@ func (k *virtualKubelets) note(problem error) {
 	_ = log.Close()
 }
 
-// adjust starts the processes that are missing, and ends those without a Deployment.
+// adjust starts the processes that are missing or have ended, and ends those without a Deployment.
 func (k *virtualKubelets) adjust(ctx context.Context) error {
 	var list appsv1.DeploymentList
 	if err := k.cluster.Client.List(ctx, &list, client.MatchingLabels(vkMachinery.KubeletBaseLabels)); err != nil {
@@ -92,13 +65,6 @@ func (k *virtualKubelets) adjust(ctx context.Context) error {
 			return fmt.Errorf("start %s: %w", key, err)
 		}
 		k.running[key] = p
-		go func() {
-			<-p.exited
-			select {
-			case k.ended <- struct{}{}:
-			default: // adjust looks at all processes.
-			}
-		}()
 	}
 	for key, p := range k.running {
 		if !wanted[key] {
@@ -134,7 +100,7 @@ func (k *virtualKubelets) start(ctx context.Context, d *appsv1.Deployment) (*pro
 	// A provider that does not answer is noticed in seconds, not in a minute.
 	args = append(args, "--home-kubeconfig="+kubeconfig, "--listen-port="+port, "--node-check-network=false",
 		"--vk-lease-enabled=false", "--certificate-type=self-signed", "--node-ping-interval=1s", "--node-ping-timeout=2s")
-	cmd := command(filepath.Join(c.programs.Liqo, "virtual-kubelet"), args...)
+	cmd := command(filepath.Join(c.lab.programs.Liqo, "virtual-kubelet"), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
 	for name, value := range env {
 		cmd.Env = append(cmd.Env, name+"="+value)

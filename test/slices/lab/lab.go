@@ -15,6 +15,18 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
+// A Lab is the clusters that run at the same time.
+type Lab struct {
+	// Progress gets a line for each step of the start.
+	Progress io.Writer
+
+	programs Programs
+	dir      string
+	clusters []*Cluster
+	// operators is how many operators were started so far.
+	operators int
+}
+
 // labEnv is the environment variable that passes files to the process in the namespaces.
 const labEnv = "PROFFER_LAB"
 
@@ -24,17 +36,28 @@ type files struct {
 	Programs Programs
 }
 
-// Main builds the programs while there is a network, and then has run called in the namespaces of
-// [Isolate], in another process with the same arguments, with the programs and an empty directory. It
-// returns the exit status of run. If PROFFER_LAB_KEEP is set, the directory is kept afterwards.
-func Main(run func(p Programs, dir string) (code int, err error)) (code int, err error) {
+// Run builds the programs while there is a network. The rest it does in the namespaces of [Isolate], in another
+// process with the same arguments: it calls start, which starts the clusters within the limit, and then body. What
+// start starts runs until body has ended. Run returns the exit status of body. If PROFFER_LAB_KEEP is set, the
+// directory of the lab is kept afterwards.
+func Run(
+	limit time.Duration, start func(context.Context, *Lab) error, body func(context.Context, *Lab) (code int, err error),
+) (code int, err error) {
 	if Isolated() {
 		var f files
 		if err := json.Unmarshal([]byte(os.Getenv(labEnv)), &f); err != nil {
 			return 1, err
 		}
 		defer endAll()
-		return run(f.Programs, f.Dir)
+		ctx, cancel := context.WithCancel(context.Background())
+		defer cancel()
+		late := time.AfterFunc(limit, cancel)
+		l := &Lab{Progress: os.Stderr, programs: f.Programs, dir: f.Dir}
+		if err := start(ctx, l); err != nil {
+			return 1, err
+		}
+		late.Stop()
+		return body(ctx, l)
 	}
 	// Two labs at a time would need too much memory, and each would be slow.
 	if err := onlyLab(); err != nil {
@@ -79,26 +102,17 @@ func onlyLab() error {
 	})
 }
 
-// Start starts a cluster with so many nodes for each ID, in subdirectories of dir, and returns them in
-// this order. Without nodes no pods run, else they run until ctx ends. Start must be called in the
-// namespaces of [Isolate], because only they end what it starts.
-func Start(
-	ctx context.Context, p Programs, dir string, progress io.Writer, nodes int, ids ...string,
-) ([]*Cluster, error) {
-	if !Isolated() {
-		return nil, fmt.Errorf("not in the namespaces of Isolate: only they end what a lab starts")
-	}
+// Start starts a cluster with so many nodes for each ID, and returns them in this order. Without nodes no pods run,
+// else they run until ctx ends.
+func (l *Lab) Start(ctx context.Context, nodes int, ids ...string) ([]*Cluster, error) {
 	if err := loopback(); err != nil {
 		return nil, err
 	}
 	began := time.Now()
 	var group errgroup.Group
-	clusters := make([]*Cluster, len(ids))
 	for i, id := range ids {
-		c := &Cluster{
-			ID: id, dir: filepath.Join(dir, id), programs: p, nodes: nodes, first: 20000 + i*portsPerCluster,
-		}
-		clusters[i] = c
+		c := &Cluster{ID: id, dir: filepath.Join(l.dir, id), lab: l, nodes: nodes, first: 20000 + i*portsPerCluster}
+		l.clusters = append(l.clusters, c)
 		if err := os.Mkdir(c.dir, 0o700); err != nil {
 			return nil, err
 		}
@@ -106,9 +120,9 @@ func Start(
 			if err := c.start(ctx); err != nil {
 				return fmt.Errorf("cluster %s: %w", c.ID, err)
 			}
-			_, _ = fmt.Fprintf(progress, "lab: Liqo runs in %s after %.1f s\n", c.ID, time.Since(began).Seconds())
+			_, _ = fmt.Fprintf(l.Progress, "lab: Liqo runs in %s after %.1f s\n", c.ID, time.Since(began).Seconds())
 			return nil
 		})
 	}
-	return clusters, group.Wait()
+	return l.clusters, group.Wait()
 }

@@ -34,7 +34,7 @@ const noElection = "--enable-leader-election=false"
 // startLiqo installs Liqo's chart, runs processes for its Deployments, and waits until they are
 // ready.
 func (c *Cluster) startLiqo(ctx context.Context) error {
-	r, err := render(c.programs.LiqoModule, c.ID, "https://"+c.address(gatePort))
+	r, err := render(c.lab.programs.LiqoModule, c.ID, "https://"+c.address(gatePort))
 	if err != nil {
 		return err
 	}
@@ -78,7 +78,7 @@ func (c *Cluster) startKubeControllers() error {
 		args = append(args, "--node-monitor-grace-period=24s")
 	}
 	args = append(args, "--controllers="+strings.Join(controllers, ","))
-	_, err := c.run("kube-controller-manager", command(filepath.Join(c.programs.Liqo, "kube-controller-manager"), args...))
+	_, err := c.run("kube-controller-manager", command(filepath.Join(c.lab.programs.Liqo, "kube-controller-manager"), args...))
 	return err
 }
 
@@ -153,7 +153,7 @@ func (c *Cluster) startProgram(ctx context.Context, r release, program string, a
 	if err != nil {
 		return nil, err
 	}
-	cmd := command(filepath.Join(c.programs.Liqo, program), args...)
+	cmd := command(filepath.Join(c.lab.programs.Liqo, program), args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig, "TMPDIR="+c.dir,
 		"POD_NAMESPACE="+liqoNamespace, "POD_NAME="+deployment, "DEPLOYMENT_NAME="+deployment)
 	return c.run(program, cmd)

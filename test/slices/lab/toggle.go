@@ -8,11 +8,13 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"testing"
 )
 
 // NewToggler returns the token of a new account that may disable and enable the providers of the
 // operator's Orchestrations.
-func (c *Cluster) NewToggler(ctx context.Context) (token string, err error) {
+func (c *Cluster) NewToggler(t testing.TB) (token string) {
+	t.Helper()
 	const account = "broker-client"
 	for _, args := range [][]string{
 		{"-n", OperatorNamespace, "create", "serviceaccount", account},
@@ -22,19 +24,20 @@ func (c *Cluster) NewToggler(ctx context.Context) (token string, err error) {
 		},
 		{"-n", OperatorNamespace, "create", "token", account},
 	} {
-		if token, err = c.Kubectl(ctx, "", args...); err != nil {
-			return "", err
-		}
+		var err error
+		token, err = c.Kubectl(t.Context(), "", args...)
+		Must(t, err)
 	}
-	return strings.TrimSpace(token), nil
+	return strings.TrimSpace(token)
 }
 
-// Toggle disables or enables a provider as a client of the early broker does, and returns the answer.
-func (o *Operator) Toggle(ctx context.Context, token, id string, enable bool) (answer string, err error) {
+// Toggle has the operator disable or enable a provider, as a client of the early broker does, and returns the answer.
+func (c *Cluster) Toggle(t testing.TB, token, id string, enable bool) (answer string) {
+	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
-	url := fmt.Sprintf("https://%s/api/toggle?id=%s&enable=%t", o.Metrics, id, enable)
-	err = Await(ctx, "the change is made", func(ctx context.Context) error {
+	url := fmt.Sprintf("https://%s/api/toggle?id=%s&enable=%t", c.operator.metrics, id, enable)
+	Eventually(t, "the change is made", func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 		if err != nil {
 			return err
@@ -50,5 +53,5 @@ func (o *Operator) Toggle(ctx context.Context, token, id string, enable bool) (a
 		}
 		return errors.Join(err, response.Body.Close())
 	})
-	return answer, err
+	return answer
 }

@@ -28,7 +28,7 @@ var podControllers = []string{
 // of the cluster's nodes, and the virtual kubelets of Liqo's Deployments.
 func (c *Cluster) runPods(ctx context.Context) error {
 	kubeconfig := c.path("kubeconfig")
-	scheduler := command(filepath.Join(c.programs.Liqo, "kube-scheduler"),
+	scheduler := command(filepath.Join(c.lab.programs.Liqo, "kube-scheduler"),
 		"--kubeconfig", kubeconfig, "--secure-port=0", "--leader-elect=false")
 	if _, err := c.run("kube-scheduler", scheduler); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (c *Cluster) runPods(ctx context.Context) error {
 			return err
 		}
 	}
-	kubelets := &virtualKubelets{cluster: c, running: map[string]*process{}, ended: make(chan struct{}, 1)}
+	kubelets := &virtualKubelets{cluster: c, running: map[string]*process{}}
 	go kubelets.run(ctx)
 	return nil
 }
@@ -70,8 +70,8 @@ func (c *Cluster) startKwok() error {
 	if err != nil {
 		return err
 	}
-	_, err = c.run("kwok", command(filepath.Join(c.programs.Liqo, "kwok"), "--kubeconfig", c.path("kubeconfig"),
-		"--config", filepath.Join(c.programs.Liqo, "kwok.yaml"), "--config", c.path("kwok-logs.yaml"),
+	_, err = c.run("kwok", command(filepath.Join(c.lab.programs.Liqo, "kwok"), "--kubeconfig", c.path("kubeconfig"),
+		"--config", filepath.Join(c.lab.programs.Liqo, "kwok.yaml"), "--config", c.path("kwok-logs.yaml"),
 		"--manage-nodes-with-label-selector="+simulated+"=true", "--node-ip=127.0.0.1", "--node-lease-duration-seconds=40",
 		"--node-port="+port, "--tls-cert-file="+c.path("kwok.crt"), "--tls-private-key-file="+c.path("kwok.key")))
 	return err

@@ -7,48 +7,30 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"io"
 
 	"proffer.dev/proffer/test/slices/lab"
 )
 
-// Tour says what to do in a shell of the lab.
-//
 //go:embed tour.txt
-var Tour string
+var text string
 
-// Lab holds the running clusters, and milan's operator.
-type Lab struct {
-	Rome, Milan *lab.Cluster
-	Operator    *lab.Operator
-}
+// Tour is the lab for a person.
+var Tour = lab.Tour{Start: Start, Text: text}
 
-// Clusters starts the clusters as Start does, for a person.
-func Clusters(ctx context.Context, p lab.Programs, dir string, progress io.Writer) ([]*lab.Cluster, error) {
-	l, err := Start(ctx, p, dir, progress)
-	if err != nil {
-		return nil, err
-	}
-	return l.all(), nil
-}
-
-// all returns the clusters.
-func (l *Lab) all() []*lab.Cluster { return []*lab.Cluster{l.Rome, l.Milan} }
-
-// Start starts the clusters. Pods run until ctx ends.
-func Start(ctx context.Context, p lab.Programs, dir string, progress io.Writer) (*Lab, error) {
+// Start starts the clusters, and the operator on milan. Pods run until ctx ends.
+func Start(ctx context.Context, l *lab.Lab) error {
 	const nodes = 1
-	clusters, err := lab.Start(ctx, p, dir, progress, nodes, "rome", "milan")
+	clusters, err := l.Start(ctx, nodes, "rome", "milan")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	l := &Lab{Rome: clusters[0], Milan: clusters[1]}
-	if err := l.Rome.Peer(ctx, l.Milan); err != nil {
-		return nil, err
+	rome, milan := clusters[0], clusters[1]
+	if err := rome.Peer(ctx, milan); err != nil {
+		return err
 	}
-	if l.Operator, err = l.Milan.RunOperator(ctx, 1); err != nil {
-		return nil, err
+	if err := milan.RunOperator(ctx); err != nil {
+		return err
 	}
-	_, _ = fmt.Fprintln(progress, "lab: rome is peered with milan, and the operator runs on milan")
-	return l, nil
+	_, _ = fmt.Fprintln(l.Progress, "lab: rome is peered with milan, and the operator runs on milan")
+	return nil
 }

@@ -2,8 +2,6 @@ package pair
 
 import (
 	"context"
-	"errors"
-	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,42 +10,20 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
-	"sigs.k8s.io/controller-runtime/pkg/log"
-
 	"proffer.dev/proffer/test/slices/lab"
 )
 
 // startTimeout is the time for the clusters to start.
 const startTimeout = 5 * time.Minute
 
-var running *Lab
+// running has the clusters of the test.
+var running *lab.Lab
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
-	code, err := lab.Main(func(p lab.Programs, dir string) (int, error) {
-		ctx, cancel := context.WithCancel(context.Background())
-		defer cancel()
-		late := time.AfterFunc(startTimeout, cancel)
-		var err error
-		if running, err = Start(ctx, p, dir, os.Stderr); err != nil {
-			return 1, err
-		}
-		late.Stop()
-		code := m.Run()
-		err = running.Operator.Stop(ctx)
-		printed, unread := running.Operator.Problems()
-		if len(printed) > 0 {
-			err = errors.Join(err, fmt.Errorf("the operator printed:\n%s", strings.Join(printed, "\n")))
-		}
-		return code, errors.Join(err, unread)
+	lab.Test(m, startTimeout, func(ctx context.Context, l *lab.Lab) error {
+		running = l
+		return Start(ctx, l)
 	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "pair:", err)
-		code = 1
-	}
-	os.Exit(code)
 }
 
 var (
@@ -95,7 +71,7 @@ func typed(t *testing.T, dir, functions, command, shown string) {
 	t.Helper()
 	reads := regexp.MustCompile(`^answer$| get `).MatchString(command)
 	run := func(ctx context.Context) error {
-		shell, err := lab.Shell(ctx, t.TempDir(), Tour, running.all(), "-eu", "-o", "pipefail", "-c", functions+command)
+		shell, err := running.Shell(ctx, t.TempDir(), Tour.Text, "-eu", "-o", "pipefail", "-c", functions+command)
 		if err != nil {
 			return err
 		}

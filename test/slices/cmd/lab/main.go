@@ -15,10 +15,7 @@ import (
 )
 
 // tours are the labs by the argument that selects one.
-var tours = map[string]lab.Tour{
-	"pair":   {Start: pair.Clusters, Text: pair.Tour},
-	"broker": {Start: broker.Clusters, Text: broker.Tour},
-}
+var tours = map[string]lab.Tour{"pair": pair.Tour, "broker": broker.Tour}
 
 func main() {
 	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
@@ -26,7 +23,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "lab: write lab pair or lab broker")
 		os.Exit(2)
 	}
-	code, err := lab.Main(tours[os.Args[1]].Guide)
+	code, err := tours[os.Args[1]].Guide()
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "lab:", err)
 		code = 1
