@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 	"sync"
 	"testing"
@@ -32,6 +33,26 @@ func Must(t interface {
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// Check fails the test if err is not nil, and lets it go on.
+func Check(t interface {
+	Helper()
+	Error(args ...any)
+}, err error,
+) {
+	t.Helper()
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// Read returns the text of a file.
+func Read(t testing.TB, file string) string {
+	t.Helper()
+	text, err := os.ReadFile(file)
+	Must(t, err)
+	return string(text)
 }
 
 // LiveHeap returns the bytes of all objects that are in use. A second collection frees the objects that

@@ -2,7 +2,6 @@ package v1alpha1_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -36,34 +35,26 @@ var (
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // Otherwise controller-runtime logs a warning.
-	code, err := runOnControlPlane(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	test.Main(m, startControlPlane)
 }
 
-func runOnControlPlane(m *testing.M) (code int, err error) {
-	cluster, err = controlplane.Start(context.Background(), controlplane.Options{
+func startControlPlane(ctx context.Context) (err error) {
+	cluster, err = controlplane.Start(ctx, controlplane.Options{
 		CRDDirs: []string{crdDirectory, orchestrationCRD}, Progress: os.Stderr,
 	})
 	if err != nil {
-		return 0, fmt.Errorf("start a control plane: %w", err)
+		return fmt.Errorf("start a control plane: %w", err)
 	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	if err := cluster.InstallPolicyRules(context.Background()); err != nil {
-		return 0, err
+	test.AtEnd(cluster.Stop)
+	if err := cluster.InstallPolicyRules(ctx); err != nil {
+		return err
 	}
-
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
-		return 0, err
+		return err
 	}
-	if api, err = client.New(cluster.Config, client.Options{Scheme: scheme}); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	api, err = client.New(cluster.Config, client.Options{Scheme: scheme})
+	return err
 }
 
 // policy returns a ResourcePolicy with the given spec, which is YAML.

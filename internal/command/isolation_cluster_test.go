@@ -51,17 +51,6 @@ type isolationCluster struct {
 	*controlplane.Cluster
 }
 
-// stopIsolationClusters stops the clusters that were started. Only TestMain calls it.
-func stopIsolationClusters() error {
-	var errs []error
-	for _, c := range isolationClusters {
-		if c.Cluster != nil {
-			errs = append(errs, c.Stop())
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // isolationClusterOf returns the cluster, and starts it for its first test.
 func isolationClusterOf(t *testing.T, guarded bool) *controlplane.Cluster {
 	t.Helper()
@@ -91,6 +80,7 @@ func (c *isolationCluster) start(t *testing.T) error {
 	if err != nil {
 		return err
 	}
+	test.AtEnd(c.Stop)
 	admin, err := client.New(c.Config, client.Options{Scheme: newScheme(t)})
 	if err != nil {
 		return err

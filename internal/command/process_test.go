@@ -1,7 +1,6 @@
 package command
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -32,12 +31,7 @@ const (
 func TestMain(m *testing.M) {
 	if os.Getenv(asOperator) == "" {
 		log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set.
-		code := m.Run()
-		if err := stopIsolationClusters(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = 1
-		}
-		os.Exit(code)
+		test.Main(m)
 	}
 	os.Exit(run(os.Args[1:], Program{}, func(o *commandOptions) {
 		if os.Getenv(asOperator) == deployedLease {

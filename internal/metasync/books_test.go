@@ -17,7 +17,7 @@ import (
 	"proffer.dev/proffer/test/dbtest"
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { test.Main(m) }
 
 // each runs a subtest on the shared server of each engine, side by side. What f shares with its test, it
 // must only read.

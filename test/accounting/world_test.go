@@ -77,7 +77,7 @@ func (w *world) write(name, text string) {
 // start runs an operator until the test ends.
 func (w *world) start() *process.Process {
 	w.t.Helper()
-	return process.StartTest(w.t, program, []string{
+	return process.StartTest(w.t, process.Program(w.t), []string{
 		"--leader-elect", "--leader-election-namespace=default", "--config=" + filepath.Join(w.dir, "config.yaml"),
 		"--grpc-bind-address=", "--metrics-bind-address=0", "--health-probe-bind-address=",
 	}, "KUBECONFIG="+filepath.Join(w.dir, "kubeconfig"))

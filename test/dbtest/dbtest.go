@@ -15,9 +15,6 @@ package dbtest
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"os"
 	"sync"
 	"testing"
 
@@ -67,29 +64,6 @@ var shared = struct {
 	errs    map[Engine]error
 }{servers: map[Engine]*Server{}, errs: map[Engine]error{}}
 
-// Main is the TestMain of a package whose tests use Shared or Each.
-func Main(m *testing.M) {
-	code := m.Run()
-	if err := StopShared(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = max(code, 1)
-	}
-	os.Exit(code)
-}
-
-// StopShared ends the servers of Shared and removes what all servers were copied from, for a TestMain
-// that has other things to do as well. Without a call, they end when the test binary ends.
-func StopShared() error {
-	shared.Lock()
-	defer shared.Unlock()
-	var errs []error
-	for engine, s := range shared.servers {
-		errs = append(errs, s.end())
-		delete(shared.servers, engine)
-	}
-	return errors.Join(append(errs, removeTemplates())...)
-}
-
 // Each runs a subtest on the shared server of each engine.
 func Each(t *testing.T, f func(t *testing.T, s *Server)) {
 	t.Helper()
@@ -110,7 +84,7 @@ func each(t *testing.T, f func(t *testing.T, s *Server), server func(testing.TB,
 }
 
 // Shared returns the server of this engine that all tests of the test binary share. The first call
-// starts it. A test separates itself from others by its own NewDatabase, whose proxy it can also
+// starts it, and test.Main or else the end of the test binary ends it. A test separates itself from others by its own NewDatabase, whose proxy it can also
 // disturb. It must not end the server.
 func Shared(t testing.TB, engine Engine) *Server {
 	t.Helper()
@@ -127,6 +101,7 @@ func Shared(t testing.TB, engine Engine) *Server {
 	}
 	s.shared = true
 	shared.servers[engine] = s
+	test.AtEnd(s.end)
 	return s
 }
 

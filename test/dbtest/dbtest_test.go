@@ -37,7 +37,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("started", s.PID(), s.dir, templates.servers[templateKey{engine: engine}].dir)
 		select {}
 	}
-	Main(m)
+	test.Main(m)
 }
 
 // connect opens a data source name as a client would, with one connection.

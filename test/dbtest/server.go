@@ -133,19 +133,8 @@ func template(ctx context.Context, engine Engine, pageSize int) (*Server, error)
 		return nil, errors.Join(err, s.end())
 	}
 	templates.servers[key] = s
+	test.AtEnd(s.end)
 	return s, nil
-}
-
-// removeTemplates removes the data of the templates.
-func removeTemplates() error {
-	templates.Lock()
-	defer templates.Unlock()
-	var errs []error
-	for key, s := range templates.servers {
-		errs = append(errs, s.end())
-		delete(templates.servers, key)
-	}
-	return errors.Join(errs...)
 }
 
 // run starts the installed server on a free port and waits until it accepts logins.

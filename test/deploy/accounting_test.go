@@ -18,6 +18,7 @@ import (
 	configv1alpha1 "proffer.dev/proffer/api/config/v1alpha1"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/dbtest"
+	"proffer.dev/proffer/test/process"
 )
 
 // The directories at which the component accounting mounts its ConfigMap and its Secret.
@@ -69,11 +70,9 @@ func mounted(t *testing.T, args []string, files map[string]string) []string {
 // runOnce runs the operator's program until it ends, and returns what it writes.
 func runOnce(t *testing.T, args []string) (string, error) {
 	t.Helper()
-	bin, err := binary()
-	test.Must(t, err)
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, bin, args...).CombinedOutput()
+	out, err := exec.CommandContext(ctx, process.Program(t), args...).CombinedOutput()
 	return string(out), err
 }
 

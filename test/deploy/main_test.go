@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -17,7 +16,6 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
-	"proffer.dev/proffer/test/dbtest"
 )
 
 const (
@@ -42,44 +40,37 @@ var manifests string
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard()) // controller-runtime warns if no logger is set
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	test.Main(m, install)
 }
 
-func run(m *testing.M) (code int, err error) {
-	ctx := context.Background()
+// install starts the control plane and applies config/default.
+func install(ctx context.Context) error {
 	c, err := controlplane.Start(ctx, controlplane.Options{Progress: os.Stderr})
 	if err != nil {
-		return 1, err
+		return err
 	}
-	defer func() { err = errors.Join(err, c.Stop(), dbtest.StopShared()) }()
+	test.AtEnd(c.Stop)
 	cluster.rest = c.Config
 	if err := v1alpha1.AddToScheme(scheme.Scheme); err != nil {
-		return 1, err
+		return err
 	}
 	if cluster.client, err = client.New(c.Config, client.Options{Scheme: scheme.Scheme}); err != nil {
-		return 1, fmt.Errorf("creating a client: %w", err)
+		return fmt.Errorf("creating a client: %w", err)
 	}
 	if cluster.dir, err = os.MkdirTemp("", "proffer-deploy-"); err != nil {
-		return 1, err
+		return err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(cluster.dir)) }()
+	test.AtEnd(func() error { return os.RemoveAll(cluster.dir) })
 	cluster.kubectl = filepath.Join(c.Assets, "kubectl")
 	cluster.kubeconfig = filepath.Join(cluster.dir, "kubeconfig")
 	if err := c.WriteKubeconfig(cluster.kubeconfig); err != nil {
-		return 1, err
+		return err
 	}
 	if manifests, err = manifestsFor(c.Config); err != nil {
-		return 1, err
+		return err
 	}
-	if out, err := kubectl(ctx, "apply", "-k", manifests); err != nil {
-		return 1, fmt.Errorf("%w\n%s", err, out)
-	}
-	return m.Run(), nil
+	_, err = kubectl(ctx, "apply", "-k", manifests)
+	return err
 }
 
 // kubectl runs the real kubectl as an admin of the cluster and returns its standard output.

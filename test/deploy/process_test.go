@@ -1,28 +1,15 @@
 package deploy
 
 import (
-	"context"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/hack/controlplane"
-	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
-)
-
-// binary builds the operator once for all tests, and raceBinary builds one with the race detector.
-var (
-	binary = sync.OnceValues(func() (string, error) {
-		return process.Build(context.Background(), cluster.dir)
-	})
-	raceBinary = sync.OnceValues(func() (string, error) {
-		return process.BuildRace(context.Background(), cluster.dir)
-	})
 )
 
 // operator is a process that runs the built operator.
@@ -37,20 +24,18 @@ func start(t *testing.T, args []string) *operator {
 // startIn runs the operator in the namespace that an overlay installs into.
 func startIn(t *testing.T, namespace string, args []string) *operator {
 	t.Helper()
-	return startProgram(t, binary, namespace, args)
+	return startProgram(t, process.Program(t), namespace, args)
 }
 
 // startProgram is startIn with another build of the operator.
-func startProgram(t *testing.T, build func() (string, error), namespace string, args []string) *operator {
+func startProgram(t *testing.T, program, namespace string, args []string) *operator {
 	t.Helper()
-	bin, err := build()
-	test.Must(t, err)
 	// The next test has another cluster, so it must not find the record of this one.
 	remove(t, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "proffer-offered"}})
 	// A pod reads its own namespace from a file; a process needs the flag.
 	args = append(slices.Clone(args), "--leader-election-namespace="+namespace)
 	kubeconfig := controlplane.KubeconfigFileOf(t, controlplane.AccountConfig(t, cluster.rest, namespace, "proffer"))
-	return &operator{process.StartTest(t, bin, args, "KUBECONFIG="+kubeconfig)}
+	return &operator{process.StartTest(t, program, args, "KUBECONFIG="+kubeconfig)}
 }
 
 // requireAllowed fails the test if the API server rejected a request of the operator for lack of

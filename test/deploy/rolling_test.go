@@ -160,7 +160,7 @@ func TestNoCallFailsDuringARollingUpdate(t *testing.T) {
 	args := container(t, deployment(t, render(t))).Args
 	s := newService(t)
 	// The replicas serve many calls while others start and stop, so the race detector may find something.
-	startReplica := func() *operator { return startProgram(t, raceBinary, namespace, args) }
+	startReplica := func() *operator { return startProgram(t, process.RaceProgram(t), namespace, args) }
 	old := []*operator{startReplica(), startReplica()}
 	for _, o := range old {
 		o.AwaitReady(t)

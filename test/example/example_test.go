@@ -29,22 +29,15 @@ import (
 	"proffer.dev/proffer/test/process"
 )
 
-func TestMain(m *testing.M) { kubetest.Main(besideFolder{m}) }
-
 // folder is an empty folder outside of the repository, until all tests have ended.
 var folder string
 
-// besideFolder runs the tests while there is the folder.
-type besideFolder struct{ *testing.M }
-
-func (m besideFolder) Run() int {
-	var err error
-	if folder, err = os.MkdirTemp("", "example-"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	return m.M.Run()
+func TestMain(m *testing.M) {
+	kubetest.Main(m, func(context.Context) (err error) {
+		folder, err = os.MkdirTemp("", "example-")
+		test.AtEnd(func() error { return os.RemoveAll(folder) })
+		return err
+	})
 }
 
 // commands returns the commands that the page shows in console blocks.

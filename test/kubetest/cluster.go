@@ -4,7 +4,6 @@ package kubetest
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,6 +18,7 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -31,18 +31,10 @@ var shared struct {
 	err     error
 }
 
-// Main is the TestMain of a package whose tests use Cluster or API. The argument is a *testing.M, or
-// wraps one.
-func Main(m interface{ Run() int }) {
+// Main is test.Main for a package whose tests use Cluster or API.
+func Main(m interface{ Run() int }, begin ...func(context.Context) error) {
 	log.SetLogger(zap.New(zap.WriteTo(os.Stderr)))
-	code := m.Run()
-	if shared.cluster != nil {
-		if err := shared.cluster.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-			code = max(code, 1)
-		}
-	}
-	os.Exit(code)
+	test.Main(m, begin...)
 }
 
 // Cluster returns the control plane, with Proffer's CRDs and the rules for policies installed. The
@@ -86,6 +78,7 @@ func startShared(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	test.AtEnd(shared.cluster.Stop)
 	if err := shared.cluster.InstallPolicyRules(ctx); err != nil {
 		return err
 	}

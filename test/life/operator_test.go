@@ -29,7 +29,7 @@ func startOperator(t *testing.T, kubeconfig string, env ...string) *operator {
 		"--leader-elect", "--leader-election-namespace=default",
 		"--grpc-bind-address=", "--metrics-bind-address=", "--health-probe-bind-address=",
 	}
-	o := &operator{Process: process.StartTest(t, program, args, append([]string{"KUBECONFIG=" + kubeconfig}, env...)...)}
+	o := &operator{Process: process.StartTest(t, process.Program(t), args, append([]string{"KUBECONFIG=" + kubeconfig}, env...)...)}
 	connection, err := grpc.NewClient(o.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
 	test.Must(t, err)
 	t.Cleanup(func() { _ = connection.Close() })

@@ -36,7 +36,7 @@ const (
 	replicas = 2
 )
 
-func TestMain(m *testing.M) { dbtest.Main(m) }
+func TestMain(m *testing.M) { test.Main(m) }
 
 // world is a control plane on which two replicas of the operator work, with an accounting database,
 // and a Prometheus that scrapes them.

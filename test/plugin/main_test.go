@@ -3,13 +3,11 @@ package plugin
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -22,7 +20,6 @@ import (
 	"proffer.dev/proffer/hack/controlplane/egress"
 	proffer "proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/test"
-	"proffer.dev/proffer/test/dbtest"
 	"proffer.dev/proffer/test/nodestest"
 	"proffer.dev/proffer/test/process"
 )
@@ -44,54 +41,44 @@ var cluster struct {
 
 func TestMain(m *testing.M) {
 	log.SetLogger(logr.Discard())
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
+	test.Main(m, install)
 }
 
-func run(m *testing.M) (code int, err error) {
-	ctx := context.Background()
+// install starts the control plane and applies config/default.
+func install(ctx context.Context) (err error) {
 	if cluster.dir, err = os.MkdirTemp("", "proffer-plugin-"); err != nil {
-		return 1, err
+		return err
 	}
-	defer func() { err = errors.Join(err, dbtest.StopShared(), os.RemoveAll(cluster.dir)) }()
-	if err := addPlugin(ctx); err != nil {
-		return 1, err
-	}
-	if cluster.egress, err = egress.New(cluster.dir); err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, cluster.egress.Close()) }()
-	cluster.Cluster, err = controlplane.Start(ctx, controlplane.Options{
-		Progress: os.Stderr, APIServerFlags: map[string][]string{"egress-selector-config-file": {cluster.egress.Config}},
-	})
-	if err != nil {
-		return 1, err
-	}
-	defer func() { err = errors.Join(err, cluster.Stop()) }()
-	if cluster.client, err = client.New(cluster.Config, client.Options{}); err != nil {
-		return 1, err
-	}
-	cluster.admin = filepath.Join(cluster.dir, "admin")
-	if err := cluster.WriteKubeconfig(cluster.admin); err != nil {
-		return 1, err
-	}
-	if r := kubectl(ctx, cluster.admin, "apply", "-k", "../../config/default"); r.status != 0 {
-		return 1, fmt.Errorf("kubectl apply: %s", r.stderr)
-	}
-	return m.Run(), nil
-}
-
-// addPlugin puts the plugin into a directory for PATH.
-func addPlugin(ctx context.Context) error {
+	test.AtEnd(func() error { return os.RemoveAll(cluster.dir) })
 	bin := filepath.Join(cluster.dir, "bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		return err
 	}
-	return process.AddPlugin(ctx, bin)
+	if err := process.AddPlugin(ctx, bin); err != nil {
+		return err
+	}
+	if cluster.egress, err = egress.New(cluster.dir); err != nil {
+		return err
+	}
+	test.AtEnd(cluster.egress.Close)
+	cluster.Cluster, err = controlplane.Start(ctx, controlplane.Options{
+		Progress: os.Stderr, APIServerFlags: map[string][]string{"egress-selector-config-file": {cluster.egress.Config}},
+	})
+	if err != nil {
+		return err
+	}
+	test.AtEnd(cluster.Stop)
+	if cluster.client, err = client.New(cluster.Config, client.Options{}); err != nil {
+		return err
+	}
+	cluster.admin = filepath.Join(cluster.dir, "admin")
+	if err := cluster.WriteKubeconfig(cluster.admin); err != nil {
+		return err
+	}
+	if r := kubectl(ctx, cluster.admin, "apply", "-k", "../../config/default"); r.status != 0 {
+		return fmt.Errorf("kubectl apply: %s", r.stderr)
+	}
+	return nil
 }
 
 // result is the exit status and the output of a command.
@@ -148,18 +135,13 @@ func cleanup(t *testing.T, args ...string) {
 	})
 }
 
-// binary builds the operator, once.
-var binary = sync.OnceValues(func() (string, error) { return process.Build(context.Background(), cluster.dir) })
-
 // startOperator runs the operator as its ServiceAccount, behind the Service, with more arguments, until the test
 // ends.
 func startOperator(t *testing.T, more ...string) *process.Process {
 	t.Helper()
-	program, err := binary()
-	test.Must(t, err)
 	// What the operator of another test has offered would be offered as 0.
 	must(t, "-n", namespace, "delete", "configmap", "--ignore-not-found", proffer.OfferedConfigMap)
-	p := process.StartTest(t, program, append([]string{
+	p := process.StartTest(t, process.Program(t), append([]string{
 		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
 		"--health-probe-bind-address=:8081",
 	}, more...), "KUBECONFIG="+controlplane.KubeconfigFileOf(t, tokenOf(t, "proffer")))

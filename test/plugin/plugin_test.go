@@ -389,15 +389,13 @@ func testFirewall(t *testing.T) {
 // evaluates.
 func startPowerless(t *testing.T) {
 	t.Helper()
-	program, err := binary()
-	test.Must(t, err)
 	create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "powerless"}})
 	create(t, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "plugin-test-powerless"},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "proffer-metrics-auth"},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "powerless"}},
 	})
-	p := process.StartTest(t, program, []string{"--grpc-bind-address=:6001", "--metrics-bind-address=:8443", "--health-probe-bind-address=:8081"},
+	p := process.StartTest(t, process.Program(t), []string{"--grpc-bind-address=:6001", "--metrics-bind-address=:8443", "--health-probe-bind-address=:8081"},
 		"KUBECONFIG="+controlplane.KubeconfigFileOf(t, tokenOf(t, "powerless")))
 	// It waits for its caches, and would end only after its grace.
 	t.Cleanup(func() { _ = p.Kill() })

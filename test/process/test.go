@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,6 +16,36 @@ import (
 
 // grace is how long a process may take to stop at the end of its test.
 const grace = 30 * time.Second
+
+// The operators that the tests of a package share, without and with the race detector.
+var program, raceProgram = buildOnce(Build), buildOnce(BuildRace)
+
+// Program returns the operator of Build, which the first test of a package builds. TestMain must call test.Main.
+func Program(t testing.TB) string {
+	t.Helper()
+	path, err := program()
+	test.Must(t, err)
+	return path
+}
+
+// RaceProgram is Program with the race detector.
+func RaceProgram(t testing.TB) string {
+	t.Helper()
+	path, err := raceProgram()
+	test.Must(t, err)
+	return path
+}
+
+func buildOnce(build func(ctx context.Context, dir string) (string, error)) func() (string, error) {
+	return sync.OnceValues(func() (string, error) {
+		dir, err := os.MkdirTemp("", "proffer-program-")
+		if err != nil {
+			return "", err
+		}
+		test.AtEnd(func() error { return os.RemoveAll(dir) })
+		return build(context.Background(), dir)
+	})
+}
 
 // StartTest is Start for a test. It adds env to the environment and ends the process with the test.
 // The test fails if the race detector reports a race in the process. A failed test logs what the
