@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -23,9 +22,8 @@ var (
 func TestEverySampleIsAccepted(t *testing.T) {
 	for _, file := range samples(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			text, err := os.ReadFile(file)
-			test.Must(t, err)
-			create(t, object(t, string(text)))
+			text := test.Read(t, file)
+			create(t, object(t, text))
 		})
 	}
 }
@@ -38,12 +36,11 @@ func TestTheSamplesApplyAsAWhole(t *testing.T) {
 }
 
 func TestTheKustomizationListsEverySample(t *testing.T) {
-	text, err := os.ReadFile(filepath.Join(samplesDirectory, "kustomization.yaml"))
-	test.Must(t, err)
+	text := test.Read(t, filepath.Join(samplesDirectory, "kustomization.yaml"))
 	var kustomization struct {
 		Resources []string `json:"resources"`
 	}
-	test.Must(t, yaml.UnmarshalStrict(text, &kustomization))
+	test.Must(t, yaml.UnmarshalStrict([]byte(text), &kustomization))
 	var want []string
 	for _, file := range samples(t) {
 		want = append(want, filepath.Base(file))
@@ -72,9 +69,8 @@ func pages(t *testing.T) (all []string) {
 		files, err := filepath.Glob(filepath.Join("..", "..", "docs", kind, "*.md"))
 		test.Must(t, err)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			test.Must(t, err)
-			all = append(all, string(text))
+			text := test.Read(t, file)
+			all = append(all, text)
 		}
 	}
 	return all

@@ -1,7 +1,6 @@
 package v1alpha1_test
 
 import (
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -17,9 +16,8 @@ import (
 var refusedInOtherWords = regexp.MustCompile("(?m)^\\| `([a-z]+: \\{.*)` \\| `(.*)` \\| `([a-z]+: \\{.*)` \\|$")
 
 func TestTheReferenceQuotesTheMessagesOfKubectl(t *testing.T) {
-	text, err := os.ReadFile(reference)
-	test.Must(t, err)
-	rows := refusedInOtherWords.FindAllStringSubmatch(string(text), -1)
+	text := test.Read(t, reference)
+	rows := refusedInOtherWords.FindAllStringSubmatch(text, -1)
 	if len(rows) < 5 {
 		t.Fatalf("only %d rows found", len(rows))
 	}

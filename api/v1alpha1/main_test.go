@@ -86,8 +86,6 @@ func create(t *testing.T, obj client.Object) {
 	t.Helper()
 	test.Must(t, api.Create(t.Context(), obj, strict))
 	t.Cleanup(func() {
-		if err := client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), obj)); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), obj)))
 	})
 }

@@ -2,7 +2,6 @@ package v1alpha1_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -78,9 +77,8 @@ var quoted = regexp.MustCompile(`'([^']*)'`)
 // admissionMessages returns the messages of config/admission, without the field that precedes each.
 func admissionMessages(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "admission", "resourcepolicy.yaml"))
-	test.Must(t, err)
-	first, _, _ := strings.Cut(string(text), "\n---\n")
+	text := test.Read(t, filepath.Join("..", "..", "config", "admission", "resourcepolicy.yaml"))
+	first, _, _ := strings.Cut(text, "\n---\n")
 	var policy admissionv1.ValidatingAdmissionPolicy
 	test.Must(t, yaml.UnmarshalStrict([]byte(first), &policy))
 	var messages []string
@@ -118,10 +116,9 @@ func schema(t *testing.T) *apiextensionsv1.JSONSchemaProps {
 // schemaOf returns the schema of the CRD in a file.
 func schemaOf(t *testing.T, file string) *apiextensionsv1.JSONSchemaProps {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	test.Must(t, err)
+	text := test.Read(t, file)
 	var crd apiextensionsv1.CustomResourceDefinition
-	test.Must(t, yaml.UnmarshalStrict(text, &crd))
+	test.Must(t, yaml.UnmarshalStrict([]byte(text), &crd))
 	if len(crd.Spec.Versions) != 1 {
 		t.Fatalf("want one version, got %d", len(crd.Spec.Versions))
 	}

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -28,9 +27,8 @@ func TestThePagesOfCommandsHaveTheirHelp(t *testing.T) {
 		help[page] += "$ " + cmd.CommandPath() + " --help\n" + cmd.Long + "\n\n" + usage + "\n"
 	}
 	for page, text := range help {
-		content, err := os.ReadFile(dir + page + ".md")
-		test.Must(t, err)
-		written, _, _ := strings.Cut(string(content), heading)
+		content := test.Read(t, dir+page+".md")
+		written, _, _ := strings.Cut(content, heading)
 		golden.File(t, dir+page+".md", strings.TrimRight(written, "\n")+"\n"+heading+"\n```text\n"+strings.TrimSpace(text)+"\n```\n")
 	}
 }

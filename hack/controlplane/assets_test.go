@@ -317,9 +317,8 @@ func TestTheVersionsMatchTheModules(t *testing.T) {
 		"github.com/liqotech/liqo v" + LiqoVersion:               "../../test/slices/go.mod",
 		"github.com/prometheus/prometheus v" + PrometheusVersion: "../../test/monitoring/go.mod",
 	} {
-		data, err := os.ReadFile(file)
-		test.Must(t, err)
-		if !slices.Contains(strings.Split(strings.ReplaceAll(string(data), " // indirect", ""), "\n"), "\t"+want) {
+		data := test.Read(t, file)
+		if !slices.Contains(strings.Split(strings.ReplaceAll(data, " // indirect", ""), "\n"), "\t"+want) {
 			t.Errorf("%s does not require %s", file, want)
 		}
 	}

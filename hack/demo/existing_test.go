@@ -179,9 +179,7 @@ func TestAnotherProfferWithoutPoliciesGetsNoSamples(t *testing.T) {
 	if len(policies.Items) > 0 || joined.samples || joined.leaseNamespace != metav1.NamespaceDefault {
 		t.Errorf("got %d policies, samples %v, the namespace %q of the Lease", len(policies.Items), joined.samples, joined.leaseNamespace)
 	}
-	if err := undo.run(io.Discard); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, undo.run(io.Discard))
 }
 
 func TestSamplesAreRefusedOnAClusterWithPolicies(t *testing.T) {
@@ -238,9 +236,7 @@ func TestOnlyAMissingCRDIsInstalledAndRemoved(t *testing.T) {
 	if !there("grants.proffer.dev") {
 		t.Error("the CRD of Grants was not installed")
 	}
-	if err := undo.run(io.Discard); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, undo.run(io.Discard))
 	if there("grants.proffer.dev") || !there("resourcepolicies.proffer.dev") {
 		t.Errorf("at the end the CRD of Grants exists: %t, that of ResourcePolicies: %t; want only the latter",
 			there("grants.proffer.dev"), there("resourcepolicies.proffer.dev"))

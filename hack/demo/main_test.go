@@ -139,10 +139,9 @@ func TestTheDemoShowsAnEditAtOnceAndLeavesNothingBehind(t *testing.T) {
 		await(t, d.table, `^oslo +<unnamed> +memory +38Gi -> 84Gi .*`)[0],
 		await(t, d.table, `^oslo +<unnamed> +pods +162 -> 327 .*`)[0],
 	}
-	readme, err := os.ReadFile("../../README.md")
-	test.Must(t, err)
+	readme := test.Read(t, "../../README.md")
 	for _, line := range change { // A terminal of 80 columns shows the same text in more lines.
-		if !strings.Contains(words(string(readme)), words(line)) {
+		if !strings.Contains(words(readme), words(line)) {
 			t.Errorf("README.md should show what the demo prints:\n%s", words(line))
 		}
 	}

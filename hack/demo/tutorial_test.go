@@ -14,12 +14,11 @@ var tutorialBlock = regexp.MustCompile("(?ms)^```(console|yaml|text)\n(.*?)^```$
 
 // The lesson is typed as it is written, and shows what comes.
 func TestTheFirstOfferOfTheTutorial(t *testing.T) {
-	content, err := os.ReadFile("../../docs/tutorials/first-offer.md")
-	test.Must(t, err)
+	content := test.Read(t, "../../docs/tutorials/first-offer.md")
 	d := start(t, demoOptions{})
 	first := d.screen(t)
 	dir, commands, screens := t.TempDir(), 0, 0
-	for _, block := range tutorialBlock.FindAllStringSubmatch(string(content), -1) {
+	for _, block := range tutorialBlock.FindAllStringSubmatch(content, -1) {
 		switch text := block[2]; block[1] {
 		case "yaml":
 			test.Must(t, os.WriteFile(dir+"/gold.yaml", []byte(text), 0o600))

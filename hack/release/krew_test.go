@@ -47,10 +47,9 @@ func packed(t *testing.T) (*release, *manifest) {
 		test.Must(t, r.pack(p, []byte(p.String()), []byte("script"), nil))
 	}
 	test.Must(t, r.krew())
-	text, err := os.ReadFile(r.file("proffer.yaml"))
-	test.Must(t, err)
+	text := test.Read(t, r.file("proffer.yaml"))
 	m := &manifest{}
-	test.Must(t, yaml.UnmarshalStrict(text, m))
+	test.Must(t, yaml.UnmarshalStrict([]byte(text), m))
 	return r, m
 }
 

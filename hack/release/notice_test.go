@@ -20,11 +20,10 @@ var permissive = regexp.MustCompile(`Apache License|Redistribution and use in so
 
 // NOTICE names every module of the released programs that is under another license.
 func TestNOTICENamesTheModulesUnderOtherLicenses(t *testing.T) {
-	text, err := os.ReadFile("../../NOTICE")
-	test.Must(t, err)
+	text := test.Read(t, "../../NOTICE")
 	named := map[string]bool{}
-	for _, match := range regexp.MustCompile(`(?m)^  (\S+\.\S+/\S+) +\S+ +https://\S+$`).FindAllSubmatch(text, -1) {
-		named[string(match[1])] = true
+	for _, match := range regexp.MustCompile(`(?m)^  (\S+\.\S+/\S+) +\S+ +https://\S+$`).FindAllStringSubmatch(text, -1) {
+		named[match[1]] = true
 	}
 	linked := map[string]bool{}
 	// The modules depend on the system and not on the processor.

@@ -52,25 +52,23 @@ var (
 )
 
 func TestTheWorkflowsCallWhatExists(t *testing.T) {
-	makefile, err := os.ReadFile("../../Makefile")
-	test.Must(t, err)
+	makefile := test.Read(t, "../../Makefile")
 	targets := map[string]bool{}
-	for _, match := range makeTarget.FindAllSubmatch(makefile, -1) {
-		targets[string(match[1])] = true
+	for _, match := range makeTarget.FindAllStringSubmatch(makefile, -1) {
+		targets[match[1]] = true
 	}
 	files, err := filepath.Glob("../../.github/workflows/*")
 	test.Must(t, err)
 	called := map[string]bool{}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		test.Must(t, err)
+		text := test.Read(t, file)
 		var w workflow
-		test.Must(t, yaml.UnmarshalStrict(text, &w))
+		test.Must(t, yaml.UnmarshalStrict([]byte(text), &w))
 		// Without it, a failure in a pipeline is not noticed.
 		if w.Defaults.Run.Shell != "bash" {
 			t.Errorf("%s: the shell is %q, want bash, which the forge runs with pipefail", file, w.Defaults.Run.Shell)
 		}
-		for _, line := range used.FindAllString(string(text), -1) {
+		for _, line := range used.FindAllString(text, -1) {
 			if !pinned.MatchString(line) {
 				t.Errorf("%s: %q does not name the commit of the action and its version", file, line)
 			}
@@ -104,15 +102,14 @@ func TestTheWorkflowsCallWhatExists(t *testing.T) {
 
 // A module that dependabot does not know gets no updates.
 func TestDependabotKnowsEveryModule(t *testing.T) {
-	text, err := os.ReadFile("../../.github/dependabot.yml")
-	test.Must(t, err)
+	text := test.Read(t, "../../.github/dependabot.yml")
 	var config struct {
 		Updates []struct {
 			Ecosystem   string   `json:"package-ecosystem"`
 			Directories []string `json:"directories"`
 		} `json:"updates"`
 	}
-	test.Must(t, yaml.Unmarshal(text, &config))
+	test.Must(t, yaml.Unmarshal([]byte(text), &config))
 	var got []string
 	for _, update := range config.Updates {
 		if update.Ecosystem == "gomod" {

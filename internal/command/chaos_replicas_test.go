@@ -139,9 +139,7 @@ func (r *replicas) kill(victim *replica) {
 func (r *replicas) restart() {
 	r.t.Helper()
 	for _, p := range r.all {
-		if err := p.Stop(time.Minute); err != nil {
-			r.t.Error(err)
-		}
+		test.Check(r.t, p.Stop(time.Minute))
 	}
 	for _, p := range r.all {
 		*p = replica{Process: startProcess(r.t, r.cluster, shortGrace)}

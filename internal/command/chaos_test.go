@@ -272,7 +272,5 @@ func (f *chaos) end() {
 		return nil
 	})
 	requireQuiet(f.t, f.consumers, latest)
-	if err := f.auditor.hasSeen(latest); err != nil {
-		f.t.Error(err)
-	}
+	test.Check(f.t, f.auditor.hasSeen(latest))
 }

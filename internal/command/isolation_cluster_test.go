@@ -142,10 +142,9 @@ func tenantNamespaceOf(id string) *corev1.Namespace {
 // consumerRole returns the rights in its tenant namespace that Liqo's chart gives a consumer.
 func consumerRole(t *testing.T, id string) []client.Object {
 	t.Helper()
-	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/liqo-remote-controlplane-ClusterRole.yaml"))
-	test.Must(t, err)
+	text := test.Read(t, controlplane.LiqoFile(t, "files/liqo-remote-controlplane-ClusterRole.yaml"))
 	var r rbacv1.ClusterRole
-	test.Must(t, yaml.UnmarshalStrict(text, &r))
+	test.Must(t, yaml.UnmarshalStrict([]byte(text), &r))
 	name := metav1.ObjectMeta{Namespace: namespaceOf(id), Name: "liqo-remote-controlplane"}
 	return []client.Object{
 		&rbacv1.Role{ObjectMeta: name, Rules: r.Rules},

@@ -91,9 +91,7 @@ func newMultitenant(t *testing.T, guarded bool) *multitenant {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := empty(context.WithoutCancel(t.Context()), cluster.Config, m.admin); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, empty(context.WithoutCancel(t.Context()), cluster.Config, m.admin))
 	})
 	watching, err := dynamic.NewForConfig(cluster.Config)
 	test.Must(t, err)

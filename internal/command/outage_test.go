@@ -93,9 +93,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	o.offers("3")
 	o.statusTells(2)
 	requireAlive(t, p)
-	if err := p.Stop(time.Minute); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, p.Stop(time.Minute))
 	if holder := o.lease().HolderIdentity; holder != nil && *holder != "" {
 		t.Errorf("%q still holds the lease", *holder)
 	}

@@ -69,10 +69,9 @@ func startProcessWith(
 // deployedArgs returns the container's arguments in the Deployment.
 func deployedArgs(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "config", "manager", "deployment.yaml"))
-	test.Must(t, err)
+	text := test.Read(t, filepath.Join("..", "..", "config", "manager", "deployment.yaml"))
 	var d appsv1.Deployment
-	test.Must(t, yaml.UnmarshalStrict(text, &d))
+	test.Must(t, yaml.UnmarshalStrict([]byte(text), &d))
 	return d.Spec.Template.Spec.Containers[0].Args
 }
 

@@ -121,9 +121,7 @@ func TestANormalStartAndEndLogNoErrors(t *testing.T) {
 	cluster := isolationClusterOf(t, false)
 	p := startProcessWith(t, cluster, deployedLease, metav1.NamespaceDefault)
 	p.AwaitReady(t)
-	if err := p.Stop(time.Minute); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, p.Stop(time.Minute))
 	for line := range strings.Lines(p.Log()) {
 		if !strings.HasPrefix(line, `{"level":"info",`) {
 			t.Errorf("a log line is not of level info: %s", line)

@@ -62,9 +62,7 @@ func TestStrangersDoNotEndTheOperator(t *testing.T) {
 			hold()
 		}
 	}
-	if err := p.Alive(); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, p.Alive())
 	const most = 320 << 20 // With the race detector, which takes about four times as much.
 	after := peakMemory(t, p)
 	t.Logf("%d MiB before, %d MiB after", before>>20, after>>20)

@@ -82,9 +82,7 @@ func TestAnEvaluationFollowsWhenAZeroIsNoLongerOwed(t *testing.T) {
 		go func() { ended <- New(config).Start(ctx) }()
 		defer func() {
 			cancel()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			test.Check(t, <-ended)
 		}()
 		synctest.Wait()
 		in.policies, in.granted = table.NewPolicyList(nil), nil

@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"fmt"
 	"maps"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -138,9 +137,8 @@ func trimmed(text string) string {
 // questions returns the queries below "Questions" in docs/how-to/know-what-a-consumer-costs.md.
 func questions(t *testing.T) []string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/how-to/know-what-a-consumer-costs.md")
-	test.Must(t, err)
-	_, section, _ := strings.Cut(string(text), "\n## Questions\n")
+	text := test.Read(t, "../../docs/how-to/know-what-a-consumer-costs.md")
+	_, section, _ := strings.Cut(text, "\n## Questions\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var all []string
 	for {

@@ -109,9 +109,7 @@ func checkTwoLeaders(here, there *books) {
 		}()
 	}
 	for range 2 {
-		if err := <-ended; err != nil {
-			here.t.Error(err)
-		}
+		test.Check(here.t, <-ended)
 	}
 	there.must(there.session(), granting(-1))
 	if open := there.table("SELECT granted FROM proffer_grant_interval WHERE is_open = 1"); open != "granted\n-1" {

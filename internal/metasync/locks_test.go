@@ -37,9 +37,7 @@ func migrateFourTimes(t *testing.T, again int, options ...*Options) (total int) 
 		}()
 	}
 	for range 4 {
-		if err := <-failed; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-failed)
 		total += <-applied
 	}
 	return total
@@ -157,13 +155,7 @@ func TestALockOfAnotherProcessIsNamed(t *testing.T) {
 	if err := other.Lock(t.Context(), pool); err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
-	if err := held.Unlock(t.Context(), pool); err != nil {
-		t.Error(err)
-	}
-	if err := other.Lock(t.Context(), pool); err != nil {
-		t.Error(err)
-	}
-	if err := other.Unlock(t.Context(), pool); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, held.Unlock(t.Context(), pool))
+	test.Check(t, other.Lock(t.Context(), pool))
+	test.Check(t, other.Unlock(t.Context(), pool))
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net/url"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -85,9 +84,8 @@ func TestTablesThatAreUpToDateNeedNoLock(t *testing.T) {
 
 // The statements in the docs are all that an account of PostgreSQL needs which may not change tables.
 func TestTheGrantsInTheDocsAreEnough(t *testing.T) {
-	text, err := os.ReadFile("../../docs/how-to/record-in-a-database.md")
-	test.Must(t, err)
-	_, after, _ := strings.Cut(string(text), "-- PostgreSQL: the tables that are there, and those of later versions\n")
+	text := test.Read(t, "../../docs/how-to/record-in-a-database.md")
+	_, after, _ := strings.Cut(text, "-- PostgreSQL: the tables that are there, and those of later versions\n")
 	grants, _, found := strings.Cut(after, "```")
 	if !found {
 		t.Fatal("the docs have no grants")

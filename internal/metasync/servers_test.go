@@ -106,9 +106,7 @@ func checkClusters(t *testing.T, b *books, others ...string) {
 		}()
 	}
 	for range 3 {
-		if err := <-failed; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-failed)
 	}
 	if open := b.table("SELECT SUM(granted) AS open FROM proffer_grant_interval WHERE is_open = 1"); open != "open\n58" {
 		t.Errorf("the open rows are %s, want 58", open)

@@ -55,9 +55,7 @@ func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {
 			t.Errorf("the lag is %v, want 10m", lag)
 		}
 		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-done)
 		if lag := b.metrics.lagAt(time.Now()); lag != 0 {
 			t.Errorf("the lag of a replica that does not lead is %v, want 0", lag)
 		}

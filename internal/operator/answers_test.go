@@ -43,10 +43,8 @@ func installSliceCRDs(t *testing.T) {
 	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"))
 	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	t.Cleanup(func() {
-		if err := kubetest.API(t).DeleteAllOf(context.Background(), &v1alpha1.Grant{},
-			client.InNamespace(namespaceOf(nil))); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, kubetest.API(t).DeleteAllOf(context.Background(), &v1alpha1.Grant{},
+			client.InNamespace(namespaceOf(nil))))
 	})
 }
 

@@ -51,9 +51,7 @@ func accountWithRules(t *testing.T, name string, rules []rbacv1.PolicyRule) (tok
 	for _, object := range []client.Object{account, role, binding} {
 		test.Must(t, api.Create(t.Context(), object))
 		t.Cleanup(func() {
-			if err := api.Delete(context.WithoutCancel(t.Context()), object); err != nil {
-				t.Error(err)
-			}
+			test.Check(t, api.Delete(context.WithoutCancel(t.Context()), object))
 		})
 	}
 	request := &authenticationv1.TokenRequest{}

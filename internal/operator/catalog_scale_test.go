@@ -141,9 +141,7 @@ func scaleTenants(t *testing.T, api client.Client, b *bench) (peers scalePeers) 
 		for _, peer := range peers {
 			group.Go(func() error { return removePublished(context.WithoutCancel(t.Context()), api, peer.Namespace) })
 		}
-		if err := group.Wait(); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, group.Wait())
 	})
 	return peers
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -74,9 +73,7 @@ func createAs(t *testing.T, api client.Client, object client.Object) {
 	t.Helper()
 	test.Must(t, api.Create(t.Context(), object))
 	t.Cleanup(func() {
-		if err := client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), object)); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), object)))
 	})
 }
 
@@ -122,9 +119,8 @@ func installRoles(t *testing.T, files ...string) {
 
 func readObjects(t *testing.T, file string) (all []*unstructured.Unstructured) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	test.Must(t, err)
-	for document := range strings.SplitSeq(string(text), "\n---\n") {
+	text := test.Read(t, file)
+	for document := range strings.SplitSeq(text, "\n---\n") {
 		u := &unstructured.Unstructured{}
 		test.Must(t, yaml.Unmarshal([]byte(document), &u.Object))
 		all = append(all, u)
@@ -143,12 +139,8 @@ func newTenant(t *testing.T, namespace, consumer string) *unstructured.Unstructu
 	}
 	t.Cleanup(func() {
 		unlabel := client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"labels":null}}`))
-		if err := kubetest.API(t).Patch(context.WithoutCancel(t.Context()), n, unlabel); err != nil {
-			t.Error(err)
-		}
-		if err := removePublished(context.WithoutCancel(t.Context()), rbac(t), namespace); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, kubetest.API(t).Patch(context.WithoutCancel(t.Context()), n, unlabel))
+		test.Check(t, removePublished(context.WithoutCancel(t.Context()), rbac(t), namespace))
 	})
 	return newTenantIn(t, namespace, "tenant", consumer)
 }

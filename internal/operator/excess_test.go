@@ -47,13 +47,11 @@ func TestPodsBeyondAGrantAreAConditionAnEventAndAMetric(t *testing.T) {
 	expectEvent(t, "gold", v1alpha1.ReasonExceeded, "s of rome (cpu 2 more)")
 	registry := prometheus.NewPedanticRegistry()
 	registry.MustRegister(&collector{table: o.table})
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(`
+	test.Check(t, testutil.GatherAndCompare(registry, strings.NewReader(`
 # HELP proffer_grant_excess Amount that the pods of a consumer request beyond what their ResourceSlices are granted, in the units of proffer_offer. Covers the first 1000 ResourceSlices whose pods do.
 # TYPE proffer_grant_excess gauge
 proffer_grant_excess{class="gold",consumer="rome",policy="gold",resource="cpu"} 2
-`), "proffer_grant_excess"); err != nil {
-		t.Error(err)
-	}
+`), "proffer_grant_excess"))
 	// The admission policy refuses more of them, also while nobody leads and after the next leader has come.
 	beyond := map[string]string{"!" + creatorOf("s", "rome"): ""}
 	awaitPlacements(t, list, beyond)

@@ -53,9 +53,7 @@ func dialLiqoV0(t *testing.T, offers *table.Table) wire.ResourceReaderClient {
 	t.Cleanup(func() {
 		_ = conn.Close()
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-ended)
 	})
 	return wire.NewResourceReaderClient(conn)
 }

@@ -91,9 +91,7 @@ func contestedCatalog(t *testing.T, api client.Client, namespace string) []*cont
 	awaitObjects(t, api, offer, binding)
 	t.Cleanup(func() {
 		for _, object := range []client.Object{offer, binding} {
-			if err := api.Delete(context.WithoutCancel(t.Context()), object); err != nil {
-				t.Error(err)
-			}
+			test.Check(t, api.Delete(context.WithoutCancel(t.Context()), object))
 		}
 	})
 	return []*contest{
@@ -142,9 +140,7 @@ func contestedOrchestrations(t *testing.T) (contests func(client.Client) []*cont
 	return func(api client.Client) []*contest {
 		awaitObjects(t, api, offloading)
 		t.Cleanup(func() {
-			if err := client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), offloading)); err != nil {
-				t.Error(err)
-			}
+			test.Check(t, client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), offloading)))
 		})
 		spec := offloading.DeepCopy().Object["spec"]
 		return []*contest{

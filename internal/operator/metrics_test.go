@@ -117,11 +117,9 @@ func TestMetricsShowTheSnapshot(t *testing.T) {
 		proffer_used{class="gold",consumer="rome",policy="p",resource="cpu"} 0.25
 		proffer_used{class="gold",consumer="rome",policy="p",resource="memory"} 0
 	`
-	if err := testutil.GatherAndCompare(registry, strings.NewReader(want),
+	test.Check(t, testutil.GatherAndCompare(registry, strings.NewReader(want),
 		"proffer_build_info", "proffer_consumers", "proffer_grant", "proffer_offer", "proffer_policies",
-		"proffer_pool_capacity", "proffer_pool_committed", "proffer_pool_remaining", "proffer_slices", "proffer_slices_waiting", "proffer_used"); err != nil {
-		t.Error(err)
-	}
+		"proffer_pool_capacity", "proffer_pool_committed", "proffer_pool_remaining", "proffer_slices", "proffer_slices_waiting", "proffer_used"))
 }
 
 func TestMetricsOfConsumersAreBounded(t *testing.T) {

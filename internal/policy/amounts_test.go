@@ -2,7 +2,6 @@ package policy
 
 import (
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -26,9 +25,8 @@ var documented = regexp.MustCompile("(?m)^\\| `([a-z]+): ([^`]+)` \\| (?:`([^`]+
 
 // Rounding (such as memory: 1.1Gi) and the largest amount of cpu are where they could differ.
 func TestTheAPIServerTheParserAndTheDocsAgreeOnAmounts(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reference/amounts.md")
-	test.Must(t, err)
-	lines := documented.FindAllStringSubmatch(string(text), -1)
+	text := test.Read(t, "../../docs/reference/amounts.md")
+	lines := documented.FindAllStringSubmatch(text, -1)
 	messages := map[string]bool{}
 	for _, line := range lines {
 		name, written, value, refusal := line[1], line[2], line[3], strings.TrimSpace(line[4])

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -38,10 +37,9 @@ func TestAWrittenAmountIsRefusedWithWhatToWrite(t *testing.T) {
 }
 
 func TestTheDocsShowTheRefusalsOfWrittenAmounts(t *testing.T) {
-	docs, err := os.ReadFile("../../docs/reference/amounts.md")
-	test.Must(t, err)
+	docs := test.Read(t, "../../docs/reference/amounts.md")
 	got := CheckWritten(map[string]any{"spec": map[string]any{"offer": map[string]any{"fixed": map[string]any{"cpu": 0.5, "memory": "8GB"}}}})
-	if !strings.Contains(string(docs), "```text\n"+got.Error()+"\n```\n") {
+	if !strings.Contains(docs, "```text\n"+got.Error()+"\n```\n") {
 		t.Errorf("docs/reference/amounts.md does not show\n%v", got)
 	}
 }

@@ -96,9 +96,7 @@ func (s *rawClient) call(method string, n int, send func(id uint32)) {
 			{":method", "POST"}, {":scheme", "http"}, {":path", method}, {":authority", "x"},
 			{"content-type", "application/grpc"}, {"te", "trailers"},
 		} {
-			if err := headers.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}); err != nil {
-				s.t.Error(err)
-			}
+			test.Check(s.t, headers.WriteField(hpack.HeaderField{Name: h[0], Value: h[1]}))
 		}
 		id := 2*s.streams + 1
 		s.streams++

@@ -98,9 +98,7 @@ func BenchmarkReadResources(b *testing.B) {
 		go func() { done <- s.Start(ctx) }()
 		benchmarkReads(b, s.Addresses()[0].String())
 		cancel()
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
+		test.Check(b, <-done)
 	})
 	b.Run("generated", func(b *testing.B) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -111,9 +109,7 @@ func BenchmarkReadResources(b *testing.B) {
 		go func() { done <- s.Serve(l) }()
 		benchmarkReads(b, l.Addr().String())
 		s.Stop()
-		if err := <-done; err != nil {
-			b.Error(err)
-		}
+		test.Check(b, <-done)
 	})
 }
 

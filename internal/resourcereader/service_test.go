@@ -307,9 +307,7 @@ func TestTheSameQuantityIsNotSharedBetweenCalls(t *testing.T) {
 		}()
 	}
 	for range 8 {
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-done)
 	}
 }
 

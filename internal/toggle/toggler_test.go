@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -100,10 +99,9 @@ func grantRights(t *testing.T) {
 	// The scheme of kubetest has no RBAC.
 	api, err := client.New(kubetest.Cluster(t).Config, client.Options{})
 	test.Must(t, err)
-	text, err := os.ReadFile("../../config/components/orchestrator/role.yaml")
-	test.Must(t, err)
+	text := test.Read(t, "../../config/components/orchestrator/role.yaml")
 	role := &rbacv1.ClusterRole{}
-	document, _, _ := strings.Cut(string(text), "\n---\n")
+	document, _, _ := strings.Cut(text, "\n---\n")
 	test.Must(t, yaml.Unmarshal([]byte(document), role))
 	binding := &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: role.Name},
@@ -113,9 +111,7 @@ func grantRights(t *testing.T) {
 	for _, o := range []client.Object{role, binding} {
 		test.Must(t, api.Create(t.Context(), o))
 		t.Cleanup(func() {
-			if err := api.Delete(context.WithoutCancel(t.Context()), o); err != nil {
-				t.Error(err)
-			}
+			test.Check(t, api.Delete(context.WithoutCancel(t.Context()), o))
 		})
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -364,11 +363,10 @@ func TestEveryErrorBelowAPIIsAProblem(t *testing.T) {
 
 // TestTheDescriptionHasTheReasonsOfTheCatalog compares it with the CRD of Offers.
 func TestTheDescriptionHasTheReasonsOfTheCatalog(t *testing.T) {
-	crd, err := os.ReadFile("../../config/components/catalog/crd.yaml")
-	test.Must(t, err)
+	crd := test.Read(t, "../../config/components/catalog/crd.yaml")
 	var described, defined any
 	test.Must(t, json.Unmarshal(openAPI, &described))
-	test.Must(t, yaml.Unmarshal(crd, &defined))
+	test.Must(t, yaml.Unmarshal([]byte(crd), &defined))
 	// enum returns the first list that has the word.
 	var enum func(at any) []any
 	enum = func(at any) []any {

@@ -60,9 +60,7 @@ func TestTheBooksSurviveKillsOfTheOperatorAndOfTheDatabase(t *testing.T) {
 		w.awaitGranted(map[string]int64{"rome": 6000})
 		w.checkIntervals()
 		w.checkSecret(o)
-		if err := o.Alive(); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, o.Alive())
 	})
 }
 
@@ -83,8 +81,6 @@ func TestALeaderThatWasStoppedAndGoesOnDoesNotWrite(t *testing.T) {
 			t.Errorf("the epoch is %d after two leaders, want 2", n)
 		}
 		w.checkIntervals()
-		if err := next.Alive(); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, next.Alive())
 	})
 }

@@ -43,9 +43,7 @@ func newWorld(t testing.TB, s *dbtest.Server) *world {
 	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_resourceslices.yaml"))
 	kubetest.Keep(t, controlplane.LiqoCRD(t, "authentication.liqo.io_tenants.yaml"))
 	t.Cleanup(func() {
-		if err := kubetest.API(t).DeleteAllOf(context.Background(), &v1alpha1.Grant{}, client.InNamespace("default")); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, kubetest.API(t).DeleteAllOf(context.Background(), &v1alpha1.Grant{}, client.InNamespace("default")))
 	})
 	kubetest.Create(t, &v1alpha1.ResourcePolicy{ObjectMeta: metav1.ObjectMeta{Name: "gold"}, Spec: v1alpha1.ResourcePolicySpec{
 		Class: "gold", Offer: v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "10", "memory", "1Gi", "pods", "10")},
@@ -169,9 +167,8 @@ func (w *world) checkSecret(o *process.Process) {
 	}
 	seen := map[string]string{"the log": o.Log()}
 	for _, name := range []string{"cmdline", "environ"} { // only on Linux
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", o.PID(), name))
-		test.Must(w.t, err)
-		seen[name] = string(text)
+		text := test.Read(w.t, fmt.Sprintf("/proc/%d/%s", o.PID(), name))
+		seen[name] = text
 	}
 	events := &corev1.EventList{}
 	test.Must(w.t, kubetest.API(w.t).List(w.t.Context(), events))

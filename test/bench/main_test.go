@@ -105,19 +105,16 @@ func measured(t *testing.T, output string) map[string]string {
 
 // A figure that nobody can measure again is not worth publishing.
 func TestEveryBenchmarkInTheREADMEExists(t *testing.T) {
-	readme, err := os.ReadFile("README.md")
-	test.Must(t, err)
+	readme := test.Read(t, "README.md")
 	var sources strings.Builder
 	for _, dir := range []string{".", "../slices", "../accounting", "../../internal/grant", "../../internal/table"} {
 		files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 		test.Must(t, err)
 		for _, file := range files {
-			text, err := os.ReadFile(file)
-			test.Must(t, err)
-			sources.Write(text)
+			sources.WriteString(test.Read(t, file))
 		}
 	}
-	names := regexp.MustCompile(`Benchmark\w+`).FindAllString(string(readme), -1)
+	names := regexp.MustCompile(`Benchmark\w+`).FindAllString(readme, -1)
 	if len(names) < 20 {
 		t.Errorf("the README names %d benchmarks, want one for each figure", len(names))
 	}

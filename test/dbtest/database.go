@@ -138,9 +138,7 @@ func (d *Database) open(t testing.TB) *sql.DB {
 	db, err := d.server.open(owner)
 	test.Must(t, err)
 	d.t.Cleanup(func() {
-		if err := db.Close(); err != nil {
-			d.t.Error(err)
-		}
+		test.Check(d.t, db.Close())
 	})
 	d.pool, d.of = db, running
 	return db

@@ -125,8 +125,6 @@ func endWith(t testing.TB, s *Server, err error) {
 		if t.Failed() {
 			t.Logf("log of %s:\n%s", s.product.name(), s.Log())
 		}
-		if err := s.end(); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, s.end())
 	})
 }

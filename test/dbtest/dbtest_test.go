@@ -97,9 +97,7 @@ func TestTheDatabasesOfATestAreRemovedWithIt(t *testing.T) {
 			d := s.NewDatabase(t)
 			d.LimitedDSN(t)
 			dsn = strings.Replace(d.DSN(), d.Proxy.Address(), s.target(), 1)
-			if err := connect(t, s.Engine(), dsn).PingContext(t.Context()); err != nil {
-				t.Error(err)
-			}
+			test.Check(t, connect(t, s.Engine(), dsn).PingContext(t.Context()))
 		})
 		if err := connect(t, s.Engine(), dsn).PingContext(t.Context()); !denied(err) {
 			t.Errorf("the owner logs in after the test: %v, want an error of the server", err)

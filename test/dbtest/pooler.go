@@ -43,9 +43,7 @@ func (d *Database) PooledDSN(t testing.TB, mode string) string {
 	p, err := launch(context.WithoutCancel(t.Context()), s, name, []string{bouncer, s.path(name + ".ini")})
 	test.Must(t, err)
 	t.Cleanup(func() {
-		if err := p.kill(); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, p.kill())
 	})
 	l := d.owner
 	l.address = address

@@ -30,9 +30,8 @@ const (
 // exampleConfiguration returns the config.yaml that admins copy.
 func exampleConfiguration(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(config + "/components/accounting/config.yaml")
-	test.Must(t, err)
-	return string(text)
+	text := test.Read(t, config+"/components/accounting/config.yaml")
+	return text
 }
 
 // replaceOnce replaces a text that must occur once.
@@ -191,9 +190,8 @@ func docsOverlay(t *testing.T) string {
 
 func installPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/how-to/record-in-a-database.md")
-	test.Must(t, err)
-	return string(text)
+	text := test.Read(t, "../../docs/how-to/record-in-a-database.md")
+	return text
 }
 
 // jobInTheDocs returns the Job of docs/how-to/record-in-a-database.md that creates the tables.

@@ -78,9 +78,7 @@ func TestAConsumerCannotWriteItsAnswerOrEndACordon(t *testing.T) {
 		"only the provider writes the status of a ResourceSlice, which is its answer: " +
 			"request resources in spec.resources, and wait",
 	}
-	if err := answering.of(editStatus(t, p.rome, "s", accept)); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, answering.of(editStatus(t, p.rome, "s", accept)))
 	for name, patch := range map[string]client.Patch{
 		"merge patch": client.RawPatch(types.MergePatchType, []byte(`{"status":{"resources":{"cpu":"999"}}}`)),
 		"json patch": client.RawPatch(types.JSONPatchType,
@@ -202,9 +200,7 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 	policy := func(class string) (withdraw func()) {
 		applyPolicy(t, class, fmt.Sprintf("{class: %s, offer: {fixed: {cpu: 4, memory: 4Gi, pods: 10}}}", class))
 		return func() {
-			if err := cluster.client.Delete(t.Context(), named(class)); err != nil {
-				t.Error(err)
-			}
+			test.Check(t, cluster.client.Delete(t.Context(), named(class)))
 		}
 	}
 	withdrawGold := policy("gold")
@@ -223,14 +219,10 @@ func TestConsumersCanOnlyRequestServedClasses(t *testing.T) {
 			}
 		}
 		unprintable := refusal{metav1.StatusReasonInvalid, "this cluster does not serve the class: set spec.class"}
-		if err := unprintable.of(tryCreate(t, p.rome, aSlice("another", "a\nb"))); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, unprintable.of(tryCreate(t, p.rome, aSlice("another", "a\nb"))))
 		bare := aSlice("another", "")
 		bare.Spec = authv1beta1.ResourceSliceSpec{}
-		if err := notServed("default").of(tryCreate(t, p.rome, bare)); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, notServed("default").of(tryCreate(t, p.rome, bare)))
 	})
 	t.Run("a class of a new policy", func(t *testing.T) {
 		withdraw := policy("silver")

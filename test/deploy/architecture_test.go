@@ -22,11 +22,10 @@ var (
 // TestTheArchitecturePageNamesWhatExists checks the paths and Go identifiers on the page.
 func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 	const root, page = "../..", "../../docs/explanation/architecture.md"
-	text, err := os.ReadFile(page)
-	test.Must(t, err)
+	text := test.Read(t, page)
 	declared := declarations(t, root)
 	paths, names := 0, 0
-	for _, match := range quoted.FindAllStringSubmatch(string(text), -1) {
+	for _, match := range quoted.FindAllStringSubmatch(text, -1) {
 		name := match[1]
 		switch {
 		case strings.Contains(name, "/") && !strings.HasPrefix(name, "/"):
@@ -50,9 +49,8 @@ func TestTheArchitecturePageNamesWhatExists(t *testing.T) {
 // package that it names.
 func TestTheWalkOfASliceNamesWhatExists(t *testing.T) {
 	const root, page = "../..", "../../docs/explanation/architecture.md"
-	text, err := os.ReadFile(page)
-	test.Must(t, err)
-	_, walk, _ := strings.Cut(string(text), "## How a slice gets its answer")
+	text := test.Read(t, page)
+	_, walk, _ := strings.Cut(text, "## How a slice gets its answer")
 	walk, _, _ = strings.Cut(walk, "\n## ")
 	steps, declared := regexp.MustCompile(`(?m)^\d+\. `).Split(walk, -1)[1:], declarations(t, root)
 	checked := 0

@@ -244,9 +244,7 @@ func TestATenantWithAnOldRequestCanBeChanged(t *testing.T) {
 	changed := old.DeepCopy()
 	changed.Spec.CSR = []byte(m.text(t, []attribute{own, admins}, []attribute{user}))
 	want := refusal{metav1.StatusReasonInvalid, organizations}
-	if err := want.of(p.manager.Update(t.Context(), changed)); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, want.of(p.manager.Update(t.Context(), changed)))
 	changed.Spec.CSR = []byte(m.text(t, []attribute{own}, []attribute{user}))
 	test.Must(t, p.manager.Update(t.Context(), changed))
 }

@@ -63,11 +63,10 @@ func TestTheOrchestrationInTheDocsIsAccepted(t *testing.T) {
 // returns their number. A namespace, if given, replaces that of the objects.
 func tryBlocks(t *testing.T, file, kind, namespace string) int {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	test.Must(t, err)
+	text := test.Read(t, file)
 	n := 0
-	blocks := yamlBlock.FindAllStringSubmatch(string(text), -1)
-	for _, block := range indentedBlock.FindAllStringSubmatch(string(text), -1) {
+	blocks := yamlBlock.FindAllStringSubmatch(text, -1)
+	for _, block := range indentedBlock.FindAllStringSubmatch(text, -1) {
 		blocks = append(blocks, []string{"", indentation.ReplaceAllString(block[1], "")})
 	}
 	for _, block := range blocks {
@@ -92,16 +91,14 @@ var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
 // The table of versions names the versions that the tests use.
 func TestTheTableOfVersionsMatchesTheTests(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reference/versions.md")
-	test.Must(t, err)
-	row := regexp.MustCompile(`(?m)^\| tested with .*$`).FindString(string(text))
+	text := test.Read(t, "../../docs/reference/versions.md")
+	row := regexp.MustCompile(`(?m)^\| tested with .*$`).FindString(text)
 	for file, version := range map[string]*regexp.Regexp{
 		"test/interop/go.mod": regexp.MustCompile(`github.com/liqotech/liqo (v0[0-9.]+)`),
 		"test/slices/go.mod":  regexp.MustCompile(`github.com/liqotech/liqo (v1[0-9.]+)`),
 	} {
-		mod, err := os.ReadFile(filepath.Join("../..", file))
-		test.Must(t, err)
-		if found := version.FindStringSubmatch(string(mod)); found == nil || !strings.Contains(row, found[1]) {
+		mod := test.Read(t, filepath.Join("../..", file))
+		if found := version.FindStringSubmatch(mod); found == nil || !strings.Contains(row, found[1]) {
 			t.Errorf("%s requires %v, which the row does not name: %s", file, found, row)
 		}
 	}

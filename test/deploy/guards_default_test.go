@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -138,9 +137,8 @@ var boundRow = regexp.MustCompile(`(?m)^\| ([^|]+) \| (\d+) \|$`)
 // TestTheBoundsInTheDocsAreThoseOfTheGuard checks that the table and the rules have the same
 // bounds.
 func TestTheBoundsInTheDocsAreThoseOfTheGuard(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reference/guards.md")
-	test.Must(t, err)
-	_, section, _ := strings.Cut(string(text), "### `slice-guard`\n")
+	text := test.Read(t, "../../docs/reference/guards.md")
+	_, section, _ := strings.Cut(text, "### `slice-guard`\n")
 	section, _, _ = strings.Cut(section, "\n### ")
 	var documented, enforced []string
 	for _, row := range boundRow.FindAllStringSubmatch(section, -1) {

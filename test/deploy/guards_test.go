@@ -187,9 +187,7 @@ func TestAConsumerCannotAbuseItsCopyOfASlice(t *testing.T) {
 	t.Run("an amount too long", func(t *testing.T) { // a Quantity would print it shorter
 		patch := fmt.Sprintf(`{"spec":{"resources":{"cpu":"%s1"}}}`, strings.Repeat("0", 32))
 		err := p.rome.Patch(t.Context(), aSlice("s", ""), client.RawPatch(types.MergePatchType, []byte(patch)))
-		if err := (refusal{metav1.StatusReasonInvalid, "an amount of more than 32: write it shorter"}).of(err); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, (refusal{metav1.StatusReasonInvalid, "an amount of more than 32: write it shorter"}).of(err))
 	})
 }
 
@@ -268,9 +266,7 @@ func TestAConsumerCannotChangeASliceOfTheProvider(t *testing.T) {
 	own.Finalizers = []string{"crdreplicator.liqo.io/resource"}
 	test.Must(t, createSlice(t, p.admin, own))
 	takeOver := func(s *authv1beta1.ResourceSlice) { s.Labels, s.Spec = aSlice("", "").Labels, aSlice("", "gold").Spec }
-	if err := (refusal{metav1.StatusReasonInvalid, ownSlice}).of(edit(t, p.rome, own.Name, takeOver)); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, (refusal{metav1.StatusReasonInvalid, ownSlice}).of(edit(t, p.rome, own.Name, takeOver)))
 	test.Must(t, edit(t, p.manager, own.Name, requestCPU("3")))
 	test.Must(t, edit(t, p.manager, own.Name, setFinalizers()))
 }
@@ -358,9 +354,7 @@ func TestTheMetadataOfASliceIsBounded(t *testing.T) {
 				client.FieldOwner(fmt.Sprintf("manager-%d", i)))
 		}
 		want := refusal{metav1.StatusReasonInvalid, "metadata.managedFields has more than 32 entries"}
-		if err := want.of(err); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, want.of(err))
 		test.Must(t, edit(t, p.rome, "s", requestCPU("3")))
 	})
 	t.Run("a slice with every field set", func(t *testing.T) {

@@ -2,7 +2,6 @@ package deploy
 
 import (
 	"errors"
-	"os"
 	"strings"
 	"testing"
 
@@ -24,9 +23,8 @@ func listInConfigMap(t *testing.T, policy, list string, entries map[string]strin
 // deleteWhatIsLeft runs what docs/how-to/upgrade.md says after an upgrade from such a build.
 func deleteWhatIsLeft(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile("../../docs/how-to/upgrade.md")
-	test.Must(t, err)
-	_, section, found := strings.Cut(string(text), "**From a build that kept the lists")
+	text := test.Read(t, "../../docs/how-to/upgrade.md")
+	_, section, found := strings.Cut(text, "**From a build that kept the lists")
 	section, _, ended := strings.Cut(section, "**While the operator is down**")
 	commands := 0
 	for line := range strings.Lines(section) {

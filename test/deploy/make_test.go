@@ -182,11 +182,10 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		if !strings.Contains(out, kept) {
 			t.Errorf("the output lacks %q:\n%s", kept, out)
 		}
-		calls, err := os.ReadFile(m.calls)
-		test.Must(t, err)
+		calls := test.Read(t, m.calls)
 		order := regexp.MustCompile(`(?s)delete deployment proffer.* wait --for=delete pod ` +
 			`.*delete validatingadmissionpolicybinding.*delete -k`)
-		if !order.Match(calls) {
+		if !order.MatchString(calls) {
 			t.Errorf("the calls are not in the order %s:\n%s", order, calls)
 		}
 		m.mustMake(t, "undeploy") // may be repeated
@@ -303,9 +302,8 @@ images: [{name: controller, newName: registry.example.com/proffer, newTag: v0.1.
 `, "flat", "networkpolicy", "accounting")
 	test.Must(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(newConfiguration(t, "PostgreSQL")), 0o600))
 	want := mustKubectl(t, "kustomize", dir)
-	got, err := os.ReadFile(installer)
-	test.Must(t, err)
-	if diff := cmp.Diff(want, string(got)); diff != "" {
+	got := test.Read(t, installer)
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("the file differs from the overlay (-want +got):\n%s", diff)
 	}
 }

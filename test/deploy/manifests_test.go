@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -299,9 +298,8 @@ func TestTheDashboardIsAConfigMapThatGrafanaImports(t *testing.T) {
 	if got := m.Labels["grafana_dashboard"]; got != "1" {
 		t.Errorf("the label grafana_dashboard is %q, want 1", got)
 	}
-	file, err := os.ReadFile(config + "/components/dashboard/proffer.json")
-	test.Must(t, err)
-	if diff := cmp.Diff(map[string]string{"proffer.json": string(file)}, m.Data); diff != "" {
+	file := test.Read(t, config+"/components/dashboard/proffer.json")
+	if diff := cmp.Diff(map[string]string{"proffer.json": file}, m.Data); diff != "" {
 		t.Errorf("the data differ from the file (-want +got):\n%s", diff)
 	}
 }

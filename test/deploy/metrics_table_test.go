@@ -18,9 +18,8 @@ import (
 // TestTheTableOfMetricsIsComplete compares the table in docs/reference/metrics.md with the metrics in the
 // code.
 func TestTheTableOfMetricsIsComplete(t *testing.T) {
-	text, err := os.ReadFile("../../docs/reference/metrics.md")
-	test.Must(t, err)
-	_, section, _ := strings.Cut(string(text), "\n## What to watch\n")
+	text := test.Read(t, "../../docs/reference/metrics.md")
+	_, section, _ := strings.Cut(text, "\n## What to watch\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	documented := map[string]bool{}
 	for line := range strings.Lines(section) {

@@ -81,9 +81,8 @@ func TestEveryKubernetesAcceptsTheManifests(t *testing.T) {
 	for _, minor := range minors() {
 		t.Run(fmt.Sprintf("1.%d", minor), func(t *testing.T) {
 			file := minorFile(minor)
-			text, err := os.ReadFile(filepath.Join("..", "kubernetes", file))
-			test.Must(t, err)
-			if want := fmt.Sprintf("k8s.io/apiextensions-apiserver v0.%d.", minor); !strings.Contains(string(text), want) {
+			text := test.Read(t, filepath.Join("..", "kubernetes", file))
+			if want := fmt.Sprintf("k8s.io/apiextensions-apiserver v0.%d.", minor); !strings.Contains(text, want) {
 				t.Fatalf("%s does not require %s", file, want)
 			}
 			if minor >= 30 {

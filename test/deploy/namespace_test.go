@@ -57,9 +57,7 @@ func TestTheOperatorWorksInAnotherNamespace(t *testing.T) {
 
 	// The operator and the admission policies use the list of classes in that namespace.
 	test.Eventually(t, func() error { return createSlice(t, p.rome, aSlice("s", "gold")) })
-	if err := notServed("platinum").of(tryCreate(t, p.rome, aSlice("another", "platinum"))); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, notServed("platinum").of(tryCreate(t, p.rome, aSlice("another", "platinum"))))
 	p.awaitGuards(t)
 
 	// The guards permit the operator's answer to the slice, and its Grant is in that namespace.

@@ -186,9 +186,8 @@ var (
 )
 
 func TestRestrictedV2StartsTheJobOfTheDocsWithoutItsIDs(t *testing.T) {
-	page, err := os.ReadFile("../../docs/how-to/record-in-a-database.md")
-	test.Must(t, err)
-	block := jobBlock.FindStringSubmatch(string(page))
+	page := test.Read(t, "../../docs/how-to/record-in-a-database.md")
+	block := jobBlock.FindStringSubmatch(page)
 	if block == nil {
 		t.Fatal("docs/how-to/record-in-a-database.md has no migrate.yaml")
 	}

@@ -706,9 +706,7 @@ func TestAListThatIsLostWhileTheOperatorRestartsAdmitsNoPodOutOfItsPlace(t *test
 	lost := refused("no policy of this cluster decides on your ResourceSlice, and what it required of your pods is lost")
 	restart(empty, notListed, lost)
 	test.Must(t, o.send(t, o.free, setPlace(nil)))
-	if err := lost(); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, lost())
 	policy()
 	test.Eventually(t, listed)
 	test.Must(t, o.send(t, o.placed))

@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"os"
 	"reflect"
 	"testing"
 
@@ -69,10 +68,9 @@ func newPeering(t *testing.T) *peering {
 // rulesOf returns the rules of this role in Liqo's chart.
 func rulesOf(t *testing.T, role string) []rbacv1.PolicyRule {
 	t.Helper()
-	text, err := os.ReadFile(controlplane.LiqoFile(t, "files/"+role+"-ClusterRole.yaml"))
-	test.Must(t, err)
+	text := test.Read(t, controlplane.LiqoFile(t, "files/"+role+"-ClusterRole.yaml"))
 	var r rbacv1.ClusterRole
-	test.Must(t, yaml.UnmarshalStrict(text, &r))
+	test.Must(t, yaml.UnmarshalStrict([]byte(text), &r))
 	return r.Rules
 }
 
@@ -231,9 +229,7 @@ func deleteGrants(t *testing.T) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx := context.WithoutCancel(t.Context())
-		if err := cluster.client.DeleteAllOf(ctx, &v1alpha1.Grant{}, client.InNamespace(namespace)); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, cluster.client.DeleteAllOf(ctx, &v1alpha1.Grant{}, client.InNamespace(namespace)))
 	})
 }
 

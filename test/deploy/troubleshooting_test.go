@@ -42,9 +42,8 @@ func troubleshootingSections(t *testing.T) map[string]string {
 	t.Helper()
 	parts := map[string]string{}
 	for _, page := range troublePages {
-		text, err := os.ReadFile("../../docs/how-to/" + page + ".md")
-		test.Must(t, err)
-		for _, part := range heading.Split(string(text), -1)[1:] {
+		text := test.Read(t, "../../docs/how-to/"+page+".md")
+		for _, part := range heading.Split(text, -1)[1:] {
 			title, body, _ := strings.Cut(part, "\n")
 			parts[title] = body
 		}
@@ -238,8 +237,7 @@ func TestEachTroubleshootingCommandPrintsWhatThePageShows(t *testing.T) {
 // TestThePageQuotesExplanationsExactly checks that the explanations on the page are those of the
 // operator.
 func TestThePageQuotesExplanationsExactly(t *testing.T) {
-	source, err := os.ReadFile("../../internal/offer/explain.go")
-	test.Must(t, err)
+	source := test.Read(t, "../../internal/offer/explain.go")
 	_, table, _ := strings.Cut(troubleshootingSections(t)["rome gets too little"], "|---|")
 	n := 0
 	number := regexp.MustCompile(`\d+`)
@@ -252,7 +250,7 @@ func TestThePageQuotesExplanationsExactly(t *testing.T) {
 		n++
 		pattern := number.ReplaceAllString(regexp.QuoteMeta(quoted), "%[sd]")
 		pattern = strings.ReplaceAll(pattern, "%[sd]%", "%[sd]%%")
-		if !regexp.MustCompile(pattern).Match(source) {
+		if !regexp.MustCompile(pattern).MatchString(source) {
 			t.Errorf("no explanation matches %q", quoted)
 		}
 	}

@@ -5,7 +5,6 @@ package docs
 import (
 	"fmt"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -70,9 +69,8 @@ func (p fieldsPage) text(t *testing.T) string {
 	text := p.intro
 	for _, part := range p.parts {
 		crd := &apiextensionsv1.CustomResourceDefinition{}
-		content, err := os.ReadFile(filepath.Join(root, part.crd))
-		test.Must(t, err)
-		test.Must(t, yaml.Unmarshal(content, crd))
+		content := test.Read(t, filepath.Join(root, part.crd))
+		test.Must(t, yaml.Unmarshal([]byte(content), crd))
 		if part.title != "" {
 			text += "\n## " + part.title + "\n"
 		}

@@ -32,9 +32,8 @@ func pages(t *testing.T) map[string]string {
 	t.Helper()
 	all := map[string]string{}
 	read := func(file string) {
-		text, err := os.ReadFile(file)
-		test.Must(t, err)
-		all[filepath.Clean(file)] = string(text)
+		text := test.Read(t, file)
+		all[filepath.Clean(file)] = text
 	}
 	test.Must(t, filepath.WalkDir(root+"/docs", func(file string, entry fs.DirEntry, err error) error {
 		if err == nil && !entry.IsDir() && filepath.Ext(file) == ".md" {
@@ -129,9 +128,8 @@ func anchors(text string) map[string]bool {
 // Each link of the docs leads to a file that exists, and to a heading in it.
 func TestTheLinksInTheDocsResolve(t *testing.T) {
 	all, n := pages(t), 0
-	changes, err := os.ReadFile(root + "/CHANGELOG.md")
-	test.Must(t, err)
-	all[filepath.Clean(root+"/CHANGELOG.md")] = string(changes)
+	changes := test.Read(t, root+"/CHANGELOG.md")
+	all[filepath.Clean(root+"/CHANGELOG.md")] = changes
 	for page, text := range all {
 		for _, match := range link.FindAllStringSubmatch(text, -1) {
 			n++
@@ -208,13 +206,12 @@ var command = regexp.MustCompile(`(?m)^\$ make ([a-z-]+)|\x60make ([a-z-]+)`)
 
 // Each make target that the docs name exists.
 func TestTheMakeTargetsInTheDocsExist(t *testing.T) {
-	makefile, err := os.ReadFile(root + "/Makefile")
-	test.Must(t, err)
+	makefile := test.Read(t, root+"/Makefile")
 	n := 0
 	for page, text := range pages(t) {
 		for _, match := range command.FindAllStringSubmatch(text, -1) {
 			n++
-			if target := match[1] + match[2]; !strings.Contains(string(makefile), "\n"+target+":") {
+			if target := match[1] + match[2]; !strings.Contains(makefile, "\n"+target+":") {
 				t.Errorf("%s names make %s, which the Makefile does not have", page, target)
 			}
 		}

@@ -153,9 +153,7 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 	p.AwaitLog(t, `"msg":"A policy is in force","policy":"all","offers":1,"nodes":2`)
 	test.Must(t, api.Delete(t.Context(), policy))
 	p.AwaitLog(t, `"An object has ended","kind":"Policy","key":"all"`)
-	if err := p.Stop(time.Minute); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, p.Stop(time.Minute))
 }
 
 func TestAWrongConfigurationEndsTheExampleWithOneLine(t *testing.T) {

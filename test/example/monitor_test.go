@@ -66,10 +66,9 @@ func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 	args[2] = "--amounts=" + filepath.Join(dir, "amounts.json")
 	monitor := process.StartTest(t, filepath.Join(dir, args[0]), args[1:])
 
-	text, err := os.ReadFile(filepath.Join(source, "policy.yaml"))
-	test.Must(t, err)
+	text := test.Read(t, filepath.Join(source, "policy.yaml"))
 	policy := &v1alpha1.ResourcePolicy{}
-	test.Must(t, yaml.UnmarshalStrict(text, policy))
+	test.Must(t, yaml.UnmarshalStrict([]byte(text), policy))
 	if policy.Spec.Offer.External.Address != "127.0.0.1:7001" {
 		t.Errorf("policy.yaml has the address %s, and README.md another one", policy.Spec.Offer.External.Address)
 	}
@@ -92,8 +91,6 @@ func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 	}
 	monitor.AwaitLog(t, "rome is gone")
 	for _, running := range []*process.Process{p, monitor} {
-		if err := running.Stop(time.Minute); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, running.Stop(time.Minute))
 	}
 }

@@ -14,6 +14,9 @@ import (
 
 var update = flag.Bool("update", false, "write the files that tests compare with")
 
+// Updating reports whether the files are written.
+func Updating() bool { return *update }
+
 // File compares a text with a file.
 func File(t *testing.T, file, text string) {
 	t.Helper()

@@ -240,9 +240,7 @@ func TestEachPatchInTheDocsHasAnEffect(t *testing.T) {
 	test.Must(t, err)
 	var text strings.Builder
 	for _, page := range pages {
-		content, err := os.ReadFile(page)
-		test.Must(t, err)
-		text.Write(content)
+		text.WriteString(test.Read(t, page))
 	}
 	parts := []string{"default"}
 	for component := range toggles {

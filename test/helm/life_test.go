@@ -80,12 +80,11 @@ func olderChart(t *testing.T) string {
 
 func edit(t *testing.T, file, old, renewed string) {
 	t.Helper()
-	text, err := os.ReadFile(file)
-	test.Must(t, err)
-	if strings.Count(string(text), old) != 1 {
+	text := test.Read(t, file)
+	if strings.Count(text, old) != 1 {
 		t.Fatalf("%s has no %q, or several", file, old)
 	}
-	test.Must(t, os.WriteFile(file, []byte(strings.Replace(string(text), old, renewed, 1)), 0o600))
+	test.Must(t, os.WriteFile(file, []byte(strings.Replace(text, old, renewed, 1)), 0o600))
 }
 
 // create has the arguments of a first installation, as in the README.
@@ -104,9 +103,8 @@ func TestARefusalOfHelmAfterMakeUndeployIsInTheDocsWithTheFlagsItNeeds(t *testin
 	const flags = "--take-ownership --force-conflicts"
 	mustHelm(t, append(install, strings.Fields(flags)...)...)
 	for _, page := range []string{chart + "/README.md", root + "/docs/how-to/install.md"} {
-		text, err := os.ReadFile(page)
-		test.Must(t, err)
-		if !strings.Contains(string(text), "refuses with `"+refusal+"`") || !strings.Contains(string(text), "`"+flags+"`") {
+		text := test.Read(t, page)
+		if !strings.Contains(text, "refuses with `"+refusal+"`") || !strings.Contains(text, "`"+flags+"`") {
 			t.Errorf("%s does not name the refusal and the flags", page)
 		}
 	}
@@ -245,20 +243,18 @@ func commands(text string) (lines []string) {
 // TestTheCommandsOfTheReadmeWork runs them in their order. The commands of docs/how-to on the chart are
 // among them.
 func TestTheCommandsOfTheReadmeWork(t *testing.T) {
-	readme, err := os.ReadFile(chart + "/README.md")
-	test.Must(t, err)
+	readme := test.Read(t, chart+"/README.md")
 	pages, err := filepath.Glob(root + "/docs/how-to/*.md")
 	test.Must(t, err)
 	var others []string
 	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		test.Must(t, err)
-		others = append(others, commands(string(text))...)
+		text := test.Read(t, page)
+		others = append(others, commands(text)...)
 	}
 	// The paths in newCluster are relative to this package, those of the commands to the repository.
 	c, deployed := newCluster(t), newCluster(t)
 	t.Chdir(root)
-	lines, ran := commands(string(readme)), 0
+	lines, ran := commands(readme), 0
 	for _, line := range lines {
 		words := strings.Fields(line)
 		switch {

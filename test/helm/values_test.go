@@ -21,13 +21,9 @@ import (
 func readValues(t *testing.T) (defaults map[string]any, paths []string) {
 	t.Helper()
 	var values map[string]any
-	text, err := os.ReadFile(chart + "/values.yaml")
-	test.Must(t, err)
-	test.Must(t, yaml.UnmarshalStrict(text, &values))
+	test.Must(t, yaml.UnmarshalStrict([]byte(test.Read(t, chart+"/values.yaml")), &values))
 	var schema map[string]any
-	text, err = os.ReadFile(chart + "/values.schema.json")
-	test.Must(t, err)
-	test.Must(t, json.Unmarshal(text, &schema))
+	test.Must(t, json.Unmarshal([]byte(test.Read(t, chart+"/values.schema.json")), &schema))
 	definitions := schema["$defs"].(map[string]any)
 
 	defaults = map[string]any{}
@@ -70,10 +66,9 @@ var valueRow = regexp.MustCompile("(?m)^\\| `([a-zA-Z.]+)` \\| (.+?) \\| (.+) \\
 
 func TestTheReadmeListsEachValueWithItsDefault(t *testing.T) {
 	defaults, paths := readValues(t)
-	text, err := os.ReadFile(chart + "/README.md")
-	test.Must(t, err)
+	text := test.Read(t, chart+"/README.md")
 	var listed []string
-	for _, row := range valueRow.FindAllStringSubmatch(string(text), -1) {
+	for _, row := range valueRow.FindAllStringSubmatch(text, -1) {
 		path := row[1]
 		listed = append(listed, path)
 		value, err := json.Marshal(defaults[path])

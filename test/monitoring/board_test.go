@@ -2,7 +2,6 @@ package monitoring
 
 import (
 	"encoding/json"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -37,10 +36,9 @@ type target struct{ RefID, Expr, LegendFormat string }
 
 func readBoard(t *testing.T) *board {
 	t.Helper()
-	text, err := os.ReadFile(config + "/components/dashboard/proffer.json")
-	test.Must(t, err)
+	text := test.Read(t, config+"/components/dashboard/proffer.json")
 	b := &board{}
-	test.Must(t, json.Unmarshal(text, b))
+	test.Must(t, json.Unmarshal([]byte(text), b))
 	return b
 }
 

@@ -122,10 +122,9 @@ func TestEachAlertHasACaseInWhichItFiresAndOneInWhichItIsSilent(t *testing.T) {
 		has[a.Alert] = &found{}
 	}
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		test.Must(t, err)
+		text := test.Read(t, file)
 		var parsed struct{ Tests []alertTest }
-		test.Must(t, yaml.Unmarshal(text, &parsed))
+		test.Must(t, yaml.Unmarshal([]byte(text), &parsed))
 		for _, test := range parsed.Tests {
 			name, fires := test.about(t)
 			switch of := has[name]; {
@@ -148,9 +147,8 @@ func TestEachAlertHasACaseInWhichItFiresAndOneInWhichItIsSilent(t *testing.T) {
 var section = regexp.MustCompile(`(?m)^### (\w+)$`)
 
 func TestEachAlertHasItsSectionInTroubleshooting(t *testing.T) {
-	page, err := os.ReadFile(troubles)
-	test.Must(t, err)
-	_, text, _ := strings.Cut(string(page), "\n## Alerts\n")
+	page := test.Read(t, troubles)
+	_, text, _ := strings.Cut(page, "\n## Alerts\n")
 	sections := map[string]bool{}
 	for _, match := range section.FindAllStringSubmatch(text, -1) {
 		sections[match[1]] = true

@@ -92,10 +92,9 @@ func scraped(cluster, namespace, instance string) map[string]string {
 // returns for a replica. values chooses from what a series reports for the leader or the follower.
 func operator(t *testing.T, scraped func(instance string) map[string]string, values func(r *reported, leads bool) string) (all []series) {
 	t.Helper()
-	text, err := os.ReadFile("testdata/operator.yaml")
-	test.Must(t, err)
+	text := test.Read(t, "testdata/operator.yaml")
 	var list []reported
-	test.Must(t, yaml.Unmarshal(text, &list))
+	test.Must(t, yaml.Unmarshal([]byte(text), &list))
 	for i := range list {
 		for _, instance := range []string{"leader", "follower"} {
 			labelled := with(metric(t, list[i].Series), scraped(instance))
@@ -206,10 +205,9 @@ func alertTests(t *testing.T) (all []unitTest) {
 	files, err := filepath.Glob(cases + "/*.yaml")
 	test.Must(t, err)
 	for _, file := range files {
-		text, err := os.ReadFile(file)
-		test.Must(t, err)
+		text := test.Read(t, file)
 		var parsed unitTests
-		test.Must(t, yaml.Unmarshal(text, &parsed))
+		test.Must(t, yaml.Unmarshal([]byte(text), &parsed))
 		all = append(all, parsed.Tests...)
 	}
 	return slices.DeleteFunc(all, func(test unitTest) bool { return len(test.Series) == 0 })

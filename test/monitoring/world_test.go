@@ -69,9 +69,8 @@ func newWorld(t *testing.T) *world {
 // mounts. It returns the directory of the overlay.
 func withAccounting(t *testing.T, dir string) string {
 	t.Helper()
-	text, err := os.ReadFile(config + "/components/accounting/config.yaml")
-	test.Must(t, err)
-	books := strings.NewReplacer(`clusterID: ""`, "clusterID: milan", "/etc/proffer/", dir+"/mounted/").Replace(string(text))
+	text := test.Read(t, config+"/components/accounting/config.yaml")
+	books := strings.NewReplacer(`clusterID: ""`, "clusterID: milan", "/etc/proffer/", dir+"/mounted/").Replace(text)
 	root, err := filepath.Abs(config)
 	test.Must(t, err)
 	resolved, err := filepath.EvalSymlinks(dir)
@@ -131,12 +130,11 @@ func (w *world) startPrometheus(t *testing.T, dir string) {
 	w.kubectl(t, "-n", "monitoring", "create", "serviceaccount", "prometheus")
 	w.kubectl(t, "create", "clusterrolebinding", "prometheus-reads-proffer",
 		"--clusterrole=proffer-metrics-reader", "--serviceaccount=monitoring:prometheus")
-	text, err := os.ReadFile(config + "/components/servicemonitor/servicemonitor.yaml")
-	test.Must(t, err)
+	text := test.Read(t, config+"/components/servicemonitor/servicemonitor.yaml")
 	var monitor struct {
 		Spec struct{ Endpoints []endpoint }
 	}
-	test.Must(t, yaml.Unmarshal(text, &monitor))
+	test.Must(t, yaml.Unmarshal([]byte(text), &monitor))
 	scrape := monitor.Spec.Endpoints[0]
 	if scrape.BearerTokenFile != "/var/run/secrets/kubernetes.io/serviceaccount/token" {
 		t.Fatalf("the ServiceMonitor authenticates with %q, want the token of the account", scrape.BearerTokenFile)

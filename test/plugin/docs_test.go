@@ -2,7 +2,6 @@ package plugin
 
 import (
 	"bytes"
-	"flag"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,10 +12,8 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/golden"
 )
-
-// update has the commands' output written into the pages.
-var update = flag.Bool("update", false, "write what the commands print into docs/reference/commands")
 
 // commandPages are typed in this order. The output of status, check and catalog is of made-up clusters.
 var commandPages = []string{"offers", "explain", "simulate", "pause", "snapshot", "top", "migrate", "version"}
@@ -60,7 +57,7 @@ func testPage(t *testing.T, kubeconfig, dir, page string) (n int) {
 				n++
 				r := shell(t.Context(), kubeconfig, "cd "+dir+" && "+command)
 				output = r.stdout + r.stderr
-				if diff := cmp.Diff(normalised(want), normalised(output)); diff != "" && !*update {
+				if diff := cmp.Diff(normalised(want), normalised(output)); diff != "" && !golden.Updating() {
 					t.Errorf("%s (-%s +printed):\n%s", command, page, diff)
 				}
 			}
@@ -71,7 +68,7 @@ func testPage(t *testing.T, kubeconfig, dir, page string) (n int) {
 		}
 		text = bytes.Replace(text, []byte(block[1]), []byte(printed.String()), 1)
 	}
-	if *update {
+	if golden.Updating() {
 		test.Must(t, os.WriteFile(page, text, 0o600))
 	}
 	return n
@@ -81,11 +78,10 @@ func testPage(t *testing.T, kubeconfig, dir, page string) (n int) {
 // operator itself.
 func testAPIPage(t *testing.T, kubeconfig, address string) {
 	node(t, "node-7")
-	text, err := os.ReadFile("../../docs/reference/http-api.md")
-	test.Must(t, err)
+	text := test.Read(t, "../../docs/reference/http-api.md")
 	var setting string
 	var answers []string
-	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
+	for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {
 		for _, command := range strings.Split("\n"+block[1], "\n$ ")[1:] {
 			command = strings.ReplaceAll(command, "localhost:8443", address)
 			switch {

@@ -177,9 +177,8 @@ func checkSecrets(t *testing.T, operator *process.Process, texts map[string]stri
 		}
 	}
 	for _, name := range []string{"cmdline", "environ"} {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", operator.PID(), name))
-		test.Must(t, err)
-		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(string(text), word) }) {
+		text := test.Read(t, fmt.Sprintf("/proc/%d/%s", operator.PID(), name))
+		if slices.ContainsFunc(words, func(word string) bool { return strings.Contains(text, word) }) {
 			t.Errorf("the %s of the process has the password", name)
 		}
 	}

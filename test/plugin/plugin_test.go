@@ -83,9 +83,8 @@ func TestEachCommandWorksThroughKubectl(t *testing.T) {
 // testSimulateThenApply applies what was simulated, and compares the offers with the simulation.
 func testSimulateThenApply(t *testing.T, kubeconfig string) {
 	file := filepath.Join(t.TempDir(), "policies.yaml")
-	text, err := os.ReadFile("testdata/policies.yaml")
-	test.Must(t, err)
-	test.Must(t, os.WriteFile(file, []byte(strings.Replace(string(text), "percent: 50", "percent: 75", 1)), 0o600))
+	text := test.Read(t, "testdata/policies.yaml")
+	test.Must(t, os.WriteFile(file, []byte(strings.Replace(text, "percent: 50", "percent: 75", 1)), 0o600))
 	var before, after rest.Offers
 	var simulated rest.Simulation
 	decode(t, kubectl(t.Context(), kubeconfig, "proffer", "offers", "-o", "json").stdout, &before)
@@ -123,9 +122,8 @@ func testStop(t *testing.T, kubeconfig string) {
 	}
 	var simulated rest.Simulation
 	file := filepath.Join(t.TempDir(), "stopped.yaml")
-	text, err := os.ReadFile("testdata/policies.yaml")
-	test.Must(t, err)
-	test.Must(t, os.WriteFile(file, []byte(strings.Replace(string(text), "class: gold\n", "class: gold\n  mode: Stopped\n", 1)), 0o600))
+	text := test.Read(t, "testdata/policies.yaml")
+	test.Must(t, os.WriteFile(file, []byte(strings.Replace(text, "class: gold\n", "class: gold\n  mode: Stopped\n", 1)), 0o600))
 	decode(t, kubectl(t.Context(), kubeconfig, "proffer", "simulate", "-f", file, "-o", "json").stdout, &simulated)
 	r := shell(t.Context(), kubeconfig, "echo y | kubectl proffer stop gold-pool")
 	if want := "\n\nResourcePolicy gold-pool is stopped. The edit, by the field manager kubectl-proffer-pause:\n" +
@@ -346,11 +344,10 @@ func TestAnOperatorThatDoesNotAnswerIsExplained(t *testing.T) {
 		startPod(t)
 		startPowerless(t)
 		expect(t, "the operator is not ready: ")
-		page, err := os.ReadFile("../../docs/how-to/find-out-what-hangs.md")
-		test.Must(t, err)
+		page := test.Read(t, "../../docs/how-to/find-out-what-hangs.md")
 		const raw = "kubectl get --raw /api/v1/namespaces/proffer-system/services/https:proffer-metrics:https/proxy/offers\n"
 		r := shell(t.Context(), reader, strings.TrimSpace(raw))
-		if block := "```console\n$ " + raw + r.stderr + "```\n"; !strings.Contains(string(page), block) {
+		if block := "```console\n$ " + raw + r.stderr + "```\n"; !strings.Contains(page, block) {
 			t.Errorf("docs/how-to/find-out-what-hangs.md lacks\n%s", block)
 		}
 	})

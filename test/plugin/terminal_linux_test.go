@@ -9,10 +9,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/golden"
 )
 
 // onTerminal runs a line of a shell whose output is a terminal of this width, and returns what the
@@ -71,15 +71,7 @@ func testTables(t *testing.T, kubeconfig string) {
 			}
 			fmt.Fprintf(&shown, "$ kubectl proffer %s\n%s\n", command, out)
 		}
-		got, file := normalised(shown.String())+"\n", filepath.Join("testdata", fmt.Sprintf("terminal-%d.txt", width))
-		if *update {
-			test.Must(t, os.WriteFile(file, []byte(got), 0o600))
-		}
-		want, err := os.ReadFile(file)
-		test.Must(t, err)
-		if diff := cmp.Diff(string(want), got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", file, diff)
-		}
+		golden.File(t, filepath.Join("testdata", fmt.Sprintf("terminal-%d.txt", width)), normalised(shown.String())+"\n")
 	}
 }
 

@@ -61,9 +61,7 @@ func TestAProcessIsReadyThenStops(t *testing.T) {
 	if err := p.Alive(); err != nil || !strings.Contains(p.Log(), "serving") {
 		t.Errorf("Alive returns %v and Log %q, want nil and the text serving", err, p.Log())
 	}
-	if err := p.Stop(time.Minute); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, p.Stop(time.Minute))
 	if p.Alive() == nil {
 		t.Error("Alive returns nil after the process ended")
 	}

@@ -2,7 +2,6 @@ package catalog
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
@@ -14,9 +13,8 @@ const page = "../../../docs/reference/commands/catalog.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(page)
-	test.Must(t, err)
-	return string(text)
+	text := test.Read(t, page)
+	return text
 }
 
 // The page shows the tables of TestTheCatalogIsAlignedAtAnyWidth.
@@ -26,9 +24,8 @@ func TestTheDocsShowTheTables(t *testing.T) {
 		"kubectl proffer catalog":                         "catalog-80.txt",
 		"kubectl proffer catalog --fits cpu=2,memory=8Gi": "fits-80.txt",
 	} {
-		table, err := os.ReadFile("testdata/" + file)
-		test.Must(t, err)
-		if block := "```console\n$ " + command + "\n" + string(table) + "```\n"; !strings.Contains(text, block) {
+		table := test.Read(t, "testdata/"+file)
+		if block := "```console\n$ " + command + "\n" + table + "```\n"; !strings.Contains(text, block) {
 			t.Errorf("the page lacks this block:\n%s", block)
 		}
 	}

@@ -3,7 +3,6 @@ package check
 import (
 	"errors"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -109,9 +108,8 @@ func TestReplicasAreReportedUnlessAllAreAvailable(t *testing.T) {
 }
 
 func TestTheImageOfTheManifestsCountsAsNone(t *testing.T) {
-	text, err := os.ReadFile("../../../config/manager/deployment.yaml")
-	test.Must(t, err)
-	if !strings.Contains(string(text), "image: "+unsetImage+"\n") {
+	text := test.Read(t, "../../../config/manager/deployment.yaml")
+	if !strings.Contains(text, "image: "+unsetImage+"\n") {
 		t.Errorf("config/manager has another image than %s", unsetImage)
 	}
 }

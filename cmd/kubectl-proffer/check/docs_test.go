@@ -1,7 +1,6 @@
 package check
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -10,12 +9,10 @@ import (
 
 // The page shows the table of TestAnInstallationIsChecked, and has a row for each check.
 func TestTheDocsShowTheTableAndListEachCheck(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/reference/commands/check.md")
-	test.Must(t, err)
-	table, err := os.ReadFile("testdata/bad-80.txt")
-	test.Must(t, err)
-	page := string(text)
-	if block := "```console\n$ kubectl proffer check\n" + string(table) + "```\n"; !strings.Contains(page, block) {
+	text := test.Read(t, "../../../docs/reference/commands/check.md")
+	table := test.Read(t, "testdata/bad-80.txt")
+	page := text
+	if block := "```console\n$ kubectl proffer check\n" + table + "```\n"; !strings.Contains(page, block) {
 		t.Errorf("the page lacks this block:\n%s", block)
 	}
 	for _, check := range []Check{

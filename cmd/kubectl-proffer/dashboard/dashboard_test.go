@@ -66,9 +66,7 @@ func start(t *testing.T, s *operatortest.Server, args ...string) *board {
 		}
 	}
 	t.Cleanup(func() {
-		if err := b.stop(); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, b.stop())
 	})
 	lines := bufio.NewScanner(out)
 	for b.first == "" && lines.Scan() {
@@ -300,9 +298,7 @@ func TestTheDashboardListensOnTheLoopbackDeviceAndEndsAtOnce(t *testing.T) {
 	defer func() { _ = idle.Close() }()
 	b.opened()
 	begun := time.Now()
-	if err := b.stop(); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, b.stop())
 	if took := time.Since(begun); took > 5*time.Second {
 		t.Errorf("it takes %v to end", took)
 	}

@@ -142,9 +142,7 @@ func TestConnectionsOfAnotherUserDelayNoPage(t *testing.T) {
 	test.Must(t, cmd.Start())
 	defer func() {
 		_ = stdin.Close()
-		if err := cmd.Wait(); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, cmd.Wait())
 	}()
 	if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "held\n" {
 		t.Fatalf("%q, %v", line, err)

@@ -80,9 +80,8 @@ func (c caller) fails(want string, args ...string) {
 
 func goldenOf(t *testing.T, p plugin) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", string(p)+".golden.yaml"))
-	test.Must(t, err)
-	return string(text)
+	text := test.Read(t, filepath.Join("testdata", string(p)+".golden.yaml"))
+	return text
 }
 
 // deploy creates the Deployment of a file for the time of the test.
@@ -96,9 +95,7 @@ func deploy(t *testing.T, name string) *appsv1.Deployment {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := deployments.Delete(context.WithoutCancel(t.Context()), d.Name, metav1.DeleteOptions{}); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, deployments.Delete(context.WithoutCancel(t.Context()), d.Name, metav1.DeleteOptions{}))
 	})
 	return d
 }
@@ -132,15 +129,14 @@ func TestTheAPIServerAcceptsThePolicyAndKeepsNothingOfTheDryRun(t *testing.T) {
 	if err != nil || out != "" || !strings.Contains(notes, "kubectl apply -f "+file) {
 		t.Fatalf("output %q, notes %q, error %v", out, notes, err)
 	}
-	text, err := os.ReadFile(file)
-	test.Must(t, err)
+	text := test.Read(t, file)
 	policies := &v1alpha1.ResourcePolicyList{}
 	if err := kubetest.API(t).List(t.Context(), policies); err != nil || len(policies.Items) != 0 {
 		t.Errorf("%d policies after the dry run, error %v", len(policies.Items), err)
 	}
 	converted := convert(t, fromFile(t, "node-labels-resources.yaml"))
-	if want := strings.Replace(string(converted.Manifest), "name: node-labels-resources", "name: moved", 1); string(text) != want {
-		t.Errorf("the file (-want +got):\n%s", cmp.Diff(want, string(text)))
+	if want := strings.Replace(string(converted.Manifest), "name: node-labels-resources", "name: moved", 1); text != want {
+		t.Errorf("the file (-want +got):\n%s", cmp.Diff(want, text))
 	}
 	kubetest.Create(t, converted.Policy)
 	// The policy of the name may have another source: it is replaced.

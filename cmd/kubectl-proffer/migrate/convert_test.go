@@ -1,8 +1,6 @@
 package migrate
 
 import (
-	"bytes"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -31,9 +29,7 @@ func of(containers ...corev1.Container) *appsv1.Deployment {
 
 func fromFile(t *testing.T, name string) *appsv1.Deployment {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("testdata", name))
-	test.Must(t, err)
-	d, err := readDeployment(bytes.NewReader(text), "")
+	d, err := readDeployment(strings.NewReader(test.Read(t, filepath.Join("testdata", name))), "")
 	test.Must(t, err)
 	return d
 }

@@ -1,7 +1,6 @@
 package migrate
 
 import (
-	"os"
 	"strings"
 	"testing"
 
@@ -9,9 +8,8 @@ import (
 )
 
 func TestTheDocsShowWhatIsPrinted(t *testing.T) {
-	page, err := os.ReadFile("../../../docs/reference/commands/migrate.md")
-	test.Must(t, err)
-	if block := "```yaml\n" + goldenOf(t, nodeLabelsResources) + "```\n"; !strings.Contains(string(page), block) {
+	page := test.Read(t, "../../../docs/reference/commands/migrate.md")
+	if block := "```yaml\n" + goldenOf(t, nodeLabelsResources) + "```\n"; !strings.Contains(page, block) {
 		t.Errorf("the page lacks this block:\n%s", block)
 	}
 }

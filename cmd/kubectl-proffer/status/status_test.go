@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -104,19 +103,17 @@ func TestWhatAConsumerWritesIsNoCommand(t *testing.T) {
 
 // The page shows the table of TestTheTableIsAlignedAtAnyWidth, each kind and each exit status.
 func TestTheDocsShowTheTableAndListEachKind(t *testing.T) {
-	text, err := os.ReadFile("../../../docs/reference/commands/status.md")
-	test.Must(t, err)
-	table, err := os.ReadFile("testdata/status-80.txt")
-	test.Must(t, err)
+	text := test.Read(t, "../../../docs/reference/commands/status.md")
+	table := test.Read(t, "testdata/status-80.txt")
 	want := []string{
-		"```text\n" + string(table) + "```\n", fmt.Sprintf("at most %d of a kind and status, at most %d of them of one consumer", overview.MaxRows, overview.MaxOfOne),
+		"```text\n" + table + "```\n", fmt.Sprintf("at most %d of a kind and status, at most %d of them of one consumer", overview.MaxRows, overview.MaxOfOne),
 		"\n| 0 | nothing needs you |\n", "\n| 1 | ", "\n| 2 | ", fmt.Sprintf("\n| %d | an error |\n", exit.Failed),
 	}
 	for _, kind := range overview.Kinds {
 		want = append(want, "\n| `"+kind+"` | ")
 	}
 	for _, w := range want {
-		if !strings.Contains(string(text), w) {
+		if !strings.Contains(text, w) {
 			t.Errorf("the page lacks\n%s", w)
 		}
 	}

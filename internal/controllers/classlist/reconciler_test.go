@@ -229,9 +229,7 @@ func TestNothingIsWrittenUntilTheListIsRead(t *testing.T) {
 		term := func(d time.Duration) {
 			ctx, cancel := context.WithTimeout(t.Context(), d)
 			defer cancel()
-			if err := l.Start(ctx); err != nil {
-				t.Error(err)
-			}
+			test.Check(t, l.Start(ctx))
 		}
 		l.serve("gold")
 		term(time.Minute) // The term ends without an error.

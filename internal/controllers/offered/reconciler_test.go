@@ -79,9 +79,7 @@ func TestConcurrentWritersOfTheRecordLoseNothing(t *testing.T) {
 	awaitRecord(t, want)
 	stop()
 	for range writers {
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-ended)
 	}
 }
 
@@ -118,9 +116,7 @@ func TestNothingIsOfferedBeforeTheRecordIsRead(t *testing.T) {
 				time.Sleep(retryAfter) //nolint:forbidigo // the clock of the bubble
 			}
 			<-r.Done()
-			if err := <-ended; err != nil {
-				t.Error(err)
-			}
+			test.Check(t, <-ended)
 		}
 	})
 }
@@ -133,9 +129,7 @@ func TestAReadOfTheRecordEndsWithItsContext(t *testing.T) {
 		go func() { ended <- r.Start(ctx) }()
 		synctest.Wait()
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-ended)
 	})
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -106,9 +105,8 @@ func newLab(t *testing.T, crds ...string) *lab {
 // manifests that the component builds on.
 func (l *lab) grantRights() {
 	for _, file := range []string{"../../../config/rbac/role.yaml", "../../../config/components/orchestrator/role.yaml"} {
-		text, err := os.ReadFile(file)
-		test.Must(l.t, err)
-		for document := range strings.SplitSeq(string(text), "\n---\n") {
+		text := test.Read(l.t, file)
+		for document := range strings.SplitSeq(text, "\n---\n") {
 			role := &rbacv1.ClusterRole{}
 			test.Must(l.t, yaml.Unmarshal([]byte(document), role))
 			if role.Kind != "ClusterRole" {
@@ -248,9 +246,7 @@ func (l *lab) run() (w *Writer, stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		if err := w.Start(ctx); err != nil {
-			l.t.Error(err)
-		}
+		test.Check(l.t, w.Start(ctx))
 	})
 	stop = func() { cancel(); wg.Wait() }
 	l.t.Cleanup(stop)

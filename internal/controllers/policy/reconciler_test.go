@@ -32,9 +32,7 @@ func startReconciler(
 	var running sync.WaitGroup
 	for _, start := range []func(context.Context) error{informers.Start, r.Start} {
 		running.Go(func() {
-			if err := start(ctx); err != nil {
-				t.Error(err)
-			}
+			test.Check(t, start(ctx))
 		})
 	}
 	return r, func() { cancel(); running.Wait() }

@@ -149,9 +149,7 @@ func (w *testWriter) version(name string) string { return w.object(name).Resourc
 func (w *testWriter) object(name string) *v1alpha1.ResourcePolicy {
 	w.t.Helper()
 	var object v1alpha1.ResourcePolicy
-	if err := w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &object); err != nil {
-		w.t.Error(err)
-	}
+	test.Check(w.t, w.client.Get(w.t.Context(), client.ObjectKey{Name: name}, &object))
 	return &object
 }
 

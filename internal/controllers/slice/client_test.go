@@ -109,7 +109,5 @@ func TestASliceOfAnySizeDoesNotHideTheOthers(t *testing.T) {
 }
 
 func TestWhereTheKindIsNotDefinedThereAreNoSlices(t *testing.T) {
-	if err := newTestClients(t).slices.each(t.Context(), func(s slice) { t.Errorf("got the slice %s", s.key) }); err != nil {
-		t.Error(err)
-	}
+	test.Check(t, newTestClients(t).slices.each(t.Context(), func(s slice) { t.Errorf("got the slice %s", s.key) }))
 }

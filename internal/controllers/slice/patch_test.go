@@ -58,9 +58,7 @@ func TestAPatchComesToTheWholeSliceWithTheAnswer(t *testing.T) {
 			rt.Fatal(err)
 		}
 		whole := &unstructured.Unstructured{}
-		if err := utiljson.Unmarshal(text, &whole.Object); err != nil {
-			rt.Fatal(err)
-		}
+		test.Must(rt, utiljson.Unmarshal(text, &whole.Object))
 		k := decodedFrom(t, text)
 		if keptOf(k).conditionsCut {
 			rt.Skip("a condition is cut")

@@ -66,9 +66,7 @@ func TestAListOfGrantsSaysWhenEachWasWritten(t *testing.T) {
 	written, err := grants.write(t.Context(), &record)
 	test.Must(t, err)
 	t.Cleanup(func() {
-		if err := grants.remove(context.WithoutCancel(t.Context()), &written); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, grants.remove(context.WithoutCancel(t.Context()), &written))
 	})
 	listed, err := grants.list(t.Context())
 	if err != nil || len(listed) != 1 {

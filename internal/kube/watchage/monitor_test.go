@@ -164,13 +164,11 @@ func TestTheOldestWatchOfAResourceCounts(t *testing.T) {
 			t.Errorf("the oldest watch is of %s, %v old", resource, age)
 		}
 		c.server.write(t, " ") // The last response is that of the list.
-		if err := testutil.CollectAndCompare(c, strings.NewReader(`
+		test.Check(t, testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP proffer_watch_oldest_news_seconds Seconds since the last sign of life of the watch that has been silent for longest: an event, a bookmark, or its start. The API server sends a bookmark about every 60 s.
 # TYPE proffer_watch_oldest_news_seconds gauge
 proffer_watch_oldest_news_seconds 60
-`), "proffer_watch_oldest_news_seconds"); err != nil {
-			t.Error(err)
-		}
+`), "proffer_watch_oldest_news_seconds"))
 		if problems, err := testutil.CollectAndLint(c); err != nil || len(problems) > 0 {
 			t.Errorf("metrics: %v, %v", problems, err)
 		}

@@ -156,15 +156,13 @@ func TestAFilterThatPanicsLeavesOutWhatItWasAskedAbout(t *testing.T) {
 		})
 		c.set("a", "b", "c")
 		c.expect(2, "b is left out because Custom panics: nil map")
-		if err := testutil.CollectAndCompare(c, strings.NewReader(`
+		test.Check(t, testutil.CollectAndCompare(c, strings.NewReader(`
 # HELP proffer_filter_questions_total Number of questions that a filter in Go was asked, by what came of them: admitted, left_out or panic.
 # TYPE proffer_filter_questions_total counter
 proffer_filter_questions_total{filter="Custom",of="nodes",result="admitted"} 2
 proffer_filter_questions_total{filter="Custom",of="nodes",result="left_out"} 0
 proffer_filter_questions_total{filter="Custom",of="nodes",result="panic"} 1
-`), "proffer_filter_questions_total"); err != nil {
-			t.Error(err)
-		}
+`), "proffer_filter_questions_total"))
 	})
 }
 

@@ -369,9 +369,7 @@ func (p *provider) run(t *rapid.T) (end func()) {
 	synctest.Wait()
 	return func() {
 		cancel()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-ended)
 	}
 }
 

@@ -100,9 +100,7 @@ func startWatch(t *testing.T, config *rest.Config, change func(*http.Request)) *
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() {
-		if err := watch.Start(ctx); err != nil {
-			t.Error(err)
-		}
+		test.Check(t, watch.Start(ctx))
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
 	return w

@@ -256,9 +256,7 @@ func TestASlowHeaderIsGivenUp(t *testing.T) {
 			t.Errorf("given up after %v, want %v", took, bounds.HeaderTimeout)
 		}
 		stop()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		test.Check(t, <-ended)
 	})
 }
 
@@ -289,9 +287,7 @@ func TestTheEndOfTheProcessDoesNotWaitForAReaderThatReadsNothing(t *testing.T) {
 	<-handling
 	began := time.Now()
 	stop()
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	test.Check(t, <-ended)
 	if took := time.Since(began); took > shutdownTimeout+time.Second {
 		t.Errorf("the end took %v", took)
 	}

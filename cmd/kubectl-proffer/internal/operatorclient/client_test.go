@@ -7,7 +7,6 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -167,11 +166,10 @@ func TestAnOperatorThatIsSilentIsExplainedInTime(t *testing.T) {
 	if flags.FirstByte != 10*time.Second {
 		t.Errorf("an answer has to begin within %v", flags.FirstByte)
 	}
-	docs, err := os.ReadFile("../../../../docs/how-to/find-out-what-hangs.md")
-	test.Must(t, err)
+	docs := test.Read(t, "../../../../docs/how-to/find-out-what-hangs.md")
 	simulation := flags.FirstByte + 2*rest.SimulateTimeout
 	text := fmt.Sprintf("gives up after %.0f seconds (%.0f for `simulate`)", flags.FirstByte.Seconds(), simulation.Seconds())
-	if !strings.Contains(string(docs), text) {
+	if !strings.Contains(docs, text) {
 		t.Errorf("docs/how-to/find-out-what-hangs.md lacks %q", text)
 	}
 	patient := client(t, s, operatorclient.Reader)
