@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/relay"
 )
 
 // statementTimeout is the timeout of the statements that create and remove databases.
@@ -19,7 +20,7 @@ const statementTimeout = time.Minute
 // Database is an empty database of one test, with an owner and a proxy of its own.
 type Database struct {
 	// Proxy is in front of the server in DSN and LimitedDSN.
-	Proxy *Proxy
+	Proxy *relay.Relay
 
 	server *Server
 	owner  login
@@ -56,11 +57,7 @@ func (s *Server) NewDatabase(t testing.TB, clauses ...string) *Database {
 			}
 		}
 	})
-	var err error
-	if d.Proxy, err = newProxy(s.target); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(d.Proxy.close)
+	d.Proxy = relay.Start(t, relay.Options{Target: s.target})
 	return d
 }
 

@@ -21,9 +21,6 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// waitTimeout is how long a test waits for an event. Only a failing test reaches it.
-const waitTimeout = time.Minute
-
 // actAs is the environment variable that makes the test binary start a server and wait to be killed.
 const actAs = "PROFFER_TEST_AS"
 

@@ -4,9 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"io"
-	"net"
-	"os"
 	"syscall"
 	"testing"
 	"time"
@@ -69,43 +66,6 @@ func TestAPausedQueryHangsUntilItsContextEnds(t *testing.T) {
 			t.Errorf("the server got %d rows, want none", n)
 		}
 	})
-}
-
-func TestResumeDeliversWhatWasHeld(t *testing.T) {
-	var lc net.ListenConfig
-	echo, err := lc.Listen(t.Context(), "tcp", "127.0.0.1:0")
-	test.Must(t, err)
-	defer func() { _ = echo.Close() }()
-	go func() {
-		for {
-			c, err := echo.Accept()
-			if err != nil {
-				return
-			}
-			go func() { _, _ = io.Copy(c, c) }()
-		}
-	}()
-	p, err := newProxy(echo.Addr().String)
-	test.Must(t, err)
-	defer p.close()
-	c, err := net.Dial("tcp", p.Address())
-	test.Must(t, err)
-	got := make([]byte, 1)
-	for name, pause := range map[string]func(){"both ways": p.Pause, "answers": p.PauseAnswers} {
-		pause()
-		if _, err := c.Write([]byte{'a'}); err != nil {
-			t.Fatal(err)
-		}
-		test.Must(t, c.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
-		if _, err := c.Read(got); !errors.Is(err, os.ErrDeadlineExceeded) {
-			t.Errorf("%s paused, Read returns %v, want the deadline", name, err)
-		}
-		p.Resume()
-		test.Must(t, c.SetReadDeadline(time.Now().Add(waitTimeout)))
-		if _, err := c.Read(got); err != nil || got[0] != 'a' {
-			t.Errorf("after Resume, Read returns %q and %v, want a", got, err)
-		}
-	}
 }
 
 func TestThePausedAnswerOfACommitLeavesItsEffect(t *testing.T) {

@@ -37,22 +37,22 @@ func at(address string) func(*api.Cluster) {
 func deadConnections(t *testing.T, c *cluster) []deadConnection {
 	t.Helper()
 	var (
-		silent   = newRelay(t, c.second)
-		balancer = newRelay(t, c.first)
-		lossy    = newRelay(t, c.second)
-		proxy    = newRelay(t, c.second, asProxy)
+		silent   = newProxy(t, c.second)
+		balancer = newProxy(t, c.first)
+		lossy    = newProxy(t, c.second)
+		outgoing = newProxy(t, c.second, forward(t))
 	)
 	cases := []deadConnection{
 		{
 			"a relay that terminates TCP falls silent",
-			func() (string, []string) { return c.kubeconfig(at(silent.address())), nil },
-			silent.fallSilent,
+			func() (string, []string) { return c.kubeconfig(at(silent.Address())), nil },
+			silent.Silence,
 		},
 		{
 			"an API server is stopped by SIGSTOP with a healthy one behind the same address",
-			func() (string, []string) { return c.kubeconfig(at(balancer.address())), nil },
+			func() (string, []string) { return c.kubeconfig(at(balancer.Address())), nil },
 			func() {
-				balancer.sendTo(c.second)
+				balancer.target.Store(c.second)
 				test.Must(c.t, c.FreezeAPIServer())
 			},
 		},
@@ -60,15 +60,15 @@ func deadConnections(t *testing.T, c *cluster) []deadConnection {
 			"a forward proxy (HTTPS_PROXY) falls silent",
 			func() (string, []string) {
 				return c.kubeconfig(at("apiserver.example.com:6443")),
-					[]string{"HTTPS_PROXY=http://" + proxy.address(), "NO_PROXY="}
+					[]string{"HTTPS_PROXY=http://" + outgoing.Address(), "NO_PROXY="}
 			},
-			proxy.fallSilent,
+			outgoing.Silence,
 		},
 	}
 	if canDrop {
 		cases = append(cases, deadConnection{
 			"packets are dropped with a request in flight",
-			func() (string, []string) { return c.kubeconfig(at(lossy.address())), nil },
+			func() (string, []string) { return c.kubeconfig(at(lossy.Address())), nil },
 			func() {
 				restore := time.AfterFunc(lossyFor, lossy.dropInFlight())
 				t.Cleanup(func() { restore.Stop() })
@@ -130,12 +130,12 @@ func TestTheOperatorSyncsWithAnAPIServerThatOnlySpeaksHTTP2(t *testing.T) {
 	test.Must(c.t, err)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.Config.CAData)
-	r := newRelay(t, c.first, endingTLS(
+	p := newProxy(t, c.first, endingTLS(
 		&tls.Config{Certificates: []tls.Certificate{own}},
 		&tls.Config{Certificates: []tls.Certificate{admin}, RootCAs: roots, ServerName: "localhost"},
 	))
 	o := startOperator(t, c.kubeconfig(func(to *api.Cluster) {
-		to.Server, to.CertificateAuthorityData = "https://"+r.address(), authority
+		to.Server, to.CertificateAuthorityData = "https://"+p.Address(), authority
 	}))
 	test.Must(t, o.awaitOffers(t.Context(), syncTimeout, asPopulated))
 }
