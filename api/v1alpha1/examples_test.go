@@ -2,7 +2,6 @@ package v1alpha1_test
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -60,8 +59,6 @@ func samples(t *testing.T) []string {
 	return files
 }
 
-var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
-
 // pages returns the texts of the pages of docs that have examples.
 func pages(t *testing.T) (all []string) {
 	t.Helper()
@@ -69,8 +66,7 @@ func pages(t *testing.T) (all []string) {
 		files, err := filepath.Glob(filepath.Join("..", "..", "docs", kind, "*.md"))
 		test.Must(t, err)
 		for _, file := range files {
-			text := test.Read(t, file)
-			all = append(all, text)
+			all = append(all, test.Read(t, file))
 		}
 	}
 	return all
@@ -80,8 +76,8 @@ func pages(t *testing.T) (all []string) {
 // indented: test/deploy applies those.
 func TestEveryExampleOfAPolicyIsAccepted(t *testing.T) {
 	n := 0
-	for _, block := range yamlBlock.FindAllStringSubmatch(strings.Join(pages(t), "\n"), -1) {
-		example := block[1]
+	for _, block := range test.Blocks(strings.Join(pages(t), "\n"), "yaml") {
+		example := block.Text
 		if strings.HasPrefix(example, "spec:") {
 			example = "apiVersion: proffer.dev/v1alpha1\nkind: ResourcePolicy\nmetadata: {name: example}\n" + example
 			if !strings.Contains(example, "\n  offer:") {
@@ -93,7 +89,7 @@ func TestEveryExampleOfAPolicyIsAccepted(t *testing.T) {
 		}
 		n++
 		if err := api.Create(t.Context(), object(t, example), client.DryRunAll, strict); err != nil {
-			t.Errorf("%v:\n%s", err, block[1])
+			t.Errorf("%v:\n%s", err, block.Text)
 		}
 	}
 	if n < 8 {

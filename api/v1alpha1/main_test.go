@@ -19,6 +19,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // The API server evaluates the rules of the CRD and of config/admission, so every test of this
@@ -85,7 +86,5 @@ const strict = client.FieldValidation(metav1.FieldValidationStrict)
 func create(t *testing.T, obj client.Object) {
 	t.Helper()
 	test.Must(t, api.Create(t.Context(), obj, strict))
-	t.Cleanup(func() {
-		test.Check(t, client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), obj)))
-	})
+	nodestest.DeleteAfter(t, api, obj)
 }

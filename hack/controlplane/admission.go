@@ -68,15 +68,22 @@ func ReadObjects(file string) ([]*unstructured.Unstructured, error) {
 	if err != nil {
 		return nil, err
 	}
-	var objects []*unstructured.Unstructured
+	objects, err := ParseObjects(text)
+	if err != nil {
+		return nil, fmt.Errorf("reading %s: %w", file, err)
+	}
+	return objects, nil
+}
+
+// ParseObjects returns the objects in YAML.
+func ParseObjects(text []byte) (objects []*unstructured.Unstructured, err error) {
 	decoder := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), 4096)
 	for {
 		object := &unstructured.Unstructured{}
-		switch err := decoder.Decode(object); {
-		case errors.Is(err, io.EOF):
+		if err := decoder.Decode(object); errors.Is(err, io.EOF) {
 			return objects, nil
-		case err != nil:
-			return nil, fmt.Errorf("reading %s: %w", file, err)
+		} else if err != nil {
+			return nil, err
 		}
 		if len(object.Object) > 0 {
 			objects = append(objects, object)

@@ -10,16 +10,13 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-var tutorialBlock = regexp.MustCompile("(?ms)^```(console|yaml|text)\n(.*?)^```$")
-
 // The lesson is typed as it is written, and shows what comes.
 func TestTheFirstOfferOfTheTutorial(t *testing.T) {
-	content := test.Read(t, "../../docs/tutorials/first-offer.md")
 	d := start(t, demoOptions{})
 	first := d.screen(t)
 	dir, commands, screens := t.TempDir(), 0, 0
-	for _, block := range tutorialBlock.FindAllStringSubmatch(content, -1) {
-		switch text := block[2]; block[1] {
+	for _, block := range test.Blocks(test.Read(t, "../../docs/tutorials/first-offer.md"), "console", "yaml", "text") {
+		switch text := block.Text; block.Language {
 		case "yaml":
 			test.Must(t, os.WriteFile(dir+"/gold.yaml", []byte(text), 0o600))
 		case "text": // What the first terminal shows, at first and after the edit.
@@ -34,8 +31,8 @@ func TestTheFirstOfferOfTheTutorial(t *testing.T) {
 			await(t, d.table, "^[0-9:]+ +"+patternOf(edited)+"$")
 			await(t, d.table, "^"+patternOf(lines[1])+"$")
 		case "console":
-			for _, step := range strings.Split("\n"+text, "\n$ ")[1:] {
-				command, want, _ := strings.Cut(step, "\n")
+			for _, step := range block.Steps() {
+				command := step.Command
 				if strings.HasPrefix(command, "make ") || strings.HasPrefix(command, ". ") {
 					continue
 				}
@@ -44,8 +41,8 @@ func TestTheFirstOfferOfTheTutorial(t *testing.T) {
 					command += " || [ $? -eq 1 ]" // Something would change.
 				}
 				test.Eventually(t, func() error { // An evaluation takes a moment.
-					if got := d.sh(t, first, "cd "+dir+"\n"+command); !shows(want, got) {
-						return fmt.Errorf("%s prints\n%s\nand the lesson shows\n%s", command, got, want)
+					if got := d.sh(t, first, "cd "+dir+"\n"+command); !shows(step.Output, got) {
+						return fmt.Errorf("%s prints\n%s\nand the lesson shows\n%s", command, got, step.Output)
 					}
 					return nil
 				})

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,6 +20,7 @@ import (
 	"proffer.dev/proffer/internal/operator"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 )
 
 // waitTimeout is the timeout of a condition that a test waits for: client-go reconnects within a
@@ -43,10 +43,7 @@ func TestAnOutageThatCostsTheLeaseEndsNoStreamAndNoProcess(t *testing.T) {
 	test.Must(t, err)
 	test.Must(t, api.Create(t.Context(), policyOf("2")))
 	p := startProcess(t, cluster)
-	connection, err := grpc.NewClient(p.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	test.Must(t, err)
-	defer func() { _ = connection.Close() }()
-	o := &outage{t: t, api: api, reader: wire.NewResourceReaderClient(connection)}
+	o := &outage{t: t, api: api, reader: externaltest.Dial(t, p.Address("grpc"))}
 	o.offers("2", grpc.WaitForReady(true))
 	o.statusTells(1)
 	leader := o.lease().HolderIdentity

@@ -14,12 +14,12 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -51,10 +51,7 @@ func TestTheOperatorServesAndEndsInOrder(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- runOperator(ctx, cluster.Config, o, Program{}) }()
 
-	connection, err := grpc.NewClient(grpcAddress, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	test.Must(t, err)
-	defer func() { _ = connection.Close() }()
-	client := wire.NewResourceReaderClient(connection)
+	client := externaltest.Dial(t, grpcAddress)
 	// A read before the first offers waits for them.
 	if _, err := client.ReadResources(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"},
 		grpc.WaitForReady(true)); err != nil {

@@ -141,14 +141,10 @@ func questions(t *testing.T) []string {
 	_, section, _ := strings.Cut(text, "\n## Questions\n")
 	section, _, _ = strings.Cut(section, "\n## ")
 	var all []string
-	for {
-		_, rest, found := strings.Cut(section, "```sql\n")
-		if !found {
-			return all
-		}
-		query, rest, _ := strings.Cut(rest, "```")
-		all, section = append(all, query), rest
+	for _, block := range test.Blocks(section, "sql") {
+		all = append(all, block.Text)
 	}
+	return all
 }
 
 // answersToQuestions are those for october, on 15 November.

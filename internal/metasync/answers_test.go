@@ -20,27 +20,6 @@ import (
 	"proffer.dev/proffer/test"
 )
 
-// hostile serves connections as a database that does what a test wants, and returns its address.
-func hostile(t *testing.T, serve func(net.Conn)) string {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	test.Must(t, err)
-	t.Cleanup(func() { _ = l.Close() })
-	go func() {
-		for {
-			c, err := l.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				serve(c)
-			}()
-		}
-	}()
-	return l.Addr().String()
-}
-
 // passAgainst makes one pass with a server, and returns how it ended, what was logged and how much memory was
 // allocated.
 func passAgainst(t *testing.T, engine config.DatabaseEngine, dsn string) (lines string, allocated uint64, err error) {
@@ -90,7 +69,7 @@ func TestAServerThatAnswersWithoutEndTakesNoMemory(t *testing.T) {
 		}, mysqlOf},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, allocated, err := passAgainst(t, tc.engine, tc.dsn(hostile(t, tc.serve)))
+			_, allocated, err := passAgainst(t, tc.engine, tc.dsn(test.Serve(t, tc.serve)))
 			if err == nil {
 				t.Fatal("the server is believed")
 			}
@@ -143,7 +122,7 @@ func TestALongErrorOfTheServerIsCutAndHasNoPassword(t *testing.T) {
 			_, _ = c.Write(packet(0, []byte("\xff\x15\x04#28000"+text)))
 		}, mysqlOf},
 	} {
-		lines, _, err := passAgainst(t, tc.engine, tc.dsn(hostile(t, tc.serve)))
+		lines, _, err := passAgainst(t, tc.engine, tc.dsn(test.Serve(t, tc.serve)))
 		if err == nil || !strings.Contains(err.Error(), "contains the password") || strings.Contains(err.Error(), "s3cr3t") {
 			t.Errorf("%s: %d bytes: %.200v", tc.engine, len(err.Error()), err)
 		}

@@ -50,7 +50,7 @@ func refuseLocks(t *testing.T, b *books, number int, message string) string {
 	c, err := mysql.ParseDSN(b.database.DSN())
 	test.Must(t, err)
 	server := c.Addr
-	c.Addr = hostile(t, func(client net.Conn) { replaceLocks(client, server, number, message) })
+	c.Addr = test.Serve(t, func(client net.Conn) { replaceLocks(client, server, number, message) })
 	return c.FormatDSN()
 }
 

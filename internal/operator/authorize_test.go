@@ -1,7 +1,6 @@
 package operator
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 	served "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // accountWith returns a token of a new ServiceAccount that may send these requests, as in
@@ -50,9 +50,7 @@ func accountWithRules(t *testing.T, name string, rules []rbacv1.PolicyRule) (tok
 	test.Must(t, err)
 	for _, object := range []client.Object{account, role, binding} {
 		test.Must(t, api.Create(t.Context(), object))
-		t.Cleanup(func() {
-			test.Check(t, api.Delete(context.WithoutCancel(t.Context()), object))
-		})
+		nodestest.DeleteAfter(t, api, object)
 	}
 	request := &authenticationv1.TokenRequest{}
 	test.Must(t, api.SubResource("token").Create(t.Context(), account, request))

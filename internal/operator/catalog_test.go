@@ -19,7 +19,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/hack/controlplane"
@@ -27,6 +26,7 @@ import (
 	"proffer.dev/proffer/internal/controllers/catalog"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // publishing has the operator publish the catalog, with the subjects of these templates.
@@ -72,9 +72,14 @@ func installCatalog(t *testing.T) *rest.Config {
 func createAs(t *testing.T, api client.Client, object client.Object) {
 	t.Helper()
 	test.Must(t, api.Create(t.Context(), object))
-	t.Cleanup(func() {
-		test.Check(t, client.IgnoreNotFound(api.Delete(context.WithoutCancel(t.Context()), object)))
-	})
+	nodestest.DeleteAfter(t, api, object)
+}
+
+func readObjects(t *testing.T, file string) []*unstructured.Unstructured {
+	t.Helper()
+	objects, err := controlplane.ReadObjects(file)
+	test.Must(t, err)
+	return objects
 }
 
 // installRoles creates the roles in the files, and binds those of the operator to its user.
@@ -115,17 +120,6 @@ func installRoles(t *testing.T, files ...string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "Role", Name: role.Name},
 		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: "operator-with-catalog"}},
 	})
-}
-
-func readObjects(t *testing.T, file string) (all []*unstructured.Unstructured) {
-	t.Helper()
-	text := test.Read(t, file)
-	for document := range strings.SplitSeq(text, "\n---\n") {
-		u := &unstructured.Unstructured{}
-		test.Must(t, yaml.Unmarshal([]byte(document), &u.Object))
-		all = append(all, u)
-	}
-	return all
 }
 
 // newTenant creates the namespace of a consumer as Liqo labels it, with a Tenant.

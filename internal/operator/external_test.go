@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -48,14 +47,11 @@ func dialLiqoV0(t *testing.T, offers *table.Table) wire.ResourceReaderClient {
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- server.Start(ctx) }()
-	conn, err := grpc.NewClient(server.Addresses()[0].String(), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	test.Must(t, err)
 	t.Cleanup(func() {
-		_ = conn.Close()
 		stop()
 		test.Check(t, <-ended)
 	})
-	return wire.NewResourceReaderClient(conn)
+	return externaltest.Dial(t, server.Addresses()[0].String())
 }
 
 // liqoV0 returns what Liqo v0.10 reads, over gRPC.

@@ -27,6 +27,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // lab is an API server with Orchestrations, and a Toggler with the rights of the component.
@@ -110,9 +111,7 @@ func grantRights(t *testing.T) {
 	}
 	for _, o := range []client.Object{role, binding} {
 		test.Must(t, api.Create(t.Context(), o))
-		t.Cleanup(func() {
-			test.Check(t, api.Delete(context.WithoutCancel(t.Context()), o))
-		})
+		nodestest.DeleteAfter(t, api, o)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -20,6 +19,7 @@ import (
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/dbtest"
+	"proffer.dev/proffer/test/externaltest"
 	"proffer.dev/proffer/test/kubetest"
 )
 
@@ -71,10 +71,7 @@ func benchmarkPush(b *testing.B, w *world) {
 	ctx, cancel := context.WithTimeout(b.Context(), 10*time.Minute)
 	defer cancel()
 	test.Must(b, o.Ready(ctx))
-	connection, err := grpc.NewClient(o.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	test.Must(b, err)
-	defer func() { _ = connection.Close() }()
-	liqo := wire.NewResourceReaderClient(connection)
+	liqo := externaltest.Dial(b, o.Address("grpc"))
 	if _, err := liqo.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: "rome"}, grpc.WaitForReady(true)); err != nil {
 		b.Fatal(err)
 	}

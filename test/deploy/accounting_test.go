@@ -30,8 +30,7 @@ const (
 // exampleConfiguration returns the config.yaml that admins copy.
 func exampleConfiguration(t *testing.T) string {
 	t.Helper()
-	text := test.Read(t, config+"/components/accounting/config.yaml")
-	return text
+	return test.Read(t, config+"/components/accounting/config.yaml")
 }
 
 // replaceOnce replaces a text that must occur once.
@@ -190,17 +189,16 @@ func docsOverlay(t *testing.T) string {
 
 func installPage(t *testing.T) string {
 	t.Helper()
-	text := test.Read(t, "../../docs/how-to/record-in-a-database.md")
-	return text
+	return test.Read(t, "../../docs/how-to/record-in-a-database.md")
 }
 
 // jobInTheDocs returns the Job of docs/how-to/record-in-a-database.md that creates the tables.
 func jobInTheDocs(t *testing.T) *batchv1.Job {
 	t.Helper()
-	for _, block := range yamlBlock.FindAllStringSubmatch(installPage(t), -1) {
-		if strings.Contains(block[1], "kind: Job\n") {
+	for _, block := range test.Blocks(installPage(t), "yaml") {
+		if strings.Contains(block.Text, "kind: Job\n") {
 			job := &batchv1.Job{}
-			test.Must(t, yaml.UnmarshalStrict([]byte(block[1]), job))
+			test.Must(t, yaml.UnmarshalStrict([]byte(block.Text), job))
 			return job
 		}
 	}

@@ -16,7 +16,6 @@ import (
 )
 
 var (
-	yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
 	// A block in a list is indented.
 	indentedBlock = regexp.MustCompile("(?ms)^   ```yaml\n(.*?)^   ```$")
 	indentation   = regexp.MustCompile("(?m)^   ")
@@ -63,19 +62,18 @@ func TestTheOrchestrationInTheDocsIsAccepted(t *testing.T) {
 // returns their number. A namespace, if given, replaces that of the objects.
 func tryBlocks(t *testing.T, file, kind, namespace string) int {
 	t.Helper()
-	text := test.Read(t, file)
-	n := 0
-	blocks := yamlBlock.FindAllStringSubmatch(text, -1)
+	text, n := test.Read(t, file), 0
+	blocks := test.Blocks(text, "yaml")
 	for _, block := range indentedBlock.FindAllStringSubmatch(text, -1) {
-		blocks = append(blocks, []string{"", indentation.ReplaceAllString(block[1], "")})
+		blocks = append(blocks, test.Block{Text: indentation.ReplaceAllString(block[1], "")})
 	}
 	for _, block := range blocks {
-		if !strings.Contains(block[1], "kind: "+kind+"\n") {
+		if !strings.Contains(block.Text, "kind: "+kind+"\n") {
 			continue
 		}
 		n++
 		manifest := filepath.Join(t.TempDir(), "object.yaml")
-		object := block[1]
+		object := block.Text
 		if namespace != "" {
 			object = regexp.MustCompile(`(?m)^  namespace: .*$`).ReplaceAllString(object, "  namespace: "+namespace)
 		}
@@ -86,8 +84,6 @@ func tryBlocks(t *testing.T, file, kind, namespace string) int {
 	}
 	return n
 }
-
-var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
 // The table of versions names the versions that the tests use.
 func TestTheTableOfVersionsMatchesTheTests(t *testing.T) {

@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"context"
 	"fmt"
 	"maps"
 	"net"
@@ -17,13 +16,13 @@ import (
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // gracefulStop is how long the operator may take to end after SIGTERM.
@@ -339,12 +338,7 @@ func get[T client.Object](t *testing.T, name string, into T) {
 // remove deletes the object at the end of the test.
 func remove(t *testing.T, obj client.Object) {
 	t.Helper()
-	t.Cleanup(func() {
-		err := cluster.client.Delete(context.WithoutCancel(t.Context()), obj, client.GracePeriodSeconds(0))
-		if err != nil && !apierrors.IsNotFound(err) {
-			t.Error(err)
-		}
-	})
+	nodestest.DeleteAfter(t, cluster.client, obj)
 }
 
 func selectorOf(t *testing.T, m map[string]any) labels.Selector {

@@ -142,22 +142,11 @@ func testOutside(t *testing.T, url string) {
 		{"the reader of the catalog", "/api/clusters", shopper, http.StatusForbidden, `"status":403`},
 	} {
 		test.Eventually(t, func() error {
-			request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url+c.path, nil)
-			if err != nil {
-				return err
+			status, body, err := ask(t, http.MethodGet, url+c.path, bearer(c.token), http.NoBody)
+			if err == nil && (status != c.want || !strings.Contains(body, c.text)) {
+				err = fmt.Errorf("%s gets %d %s from %s, want %d and %s", c.name, status, body, c.path, c.want, c.text)
 			}
-			if c.token != "" {
-				request.Header.Set("Authorization", "Bearer "+c.token)
-			}
-			response, err := http.DefaultClient.Do(request)
-			if err != nil {
-				return err
-			}
-			body, err := io.ReadAll(response.Body)
-			if response.StatusCode != c.want || !strings.Contains(string(body), c.text) {
-				err = fmt.Errorf("%s gets %d %s from %s, want %d and %s", c.name, response.StatusCode, body, c.path, c.want, c.text)
-			}
-			return errors.Join(err, response.Body.Close())
+			return err
 		})
 	}
 }
@@ -176,22 +165,6 @@ func testReaders(t *testing.T, url, role, reader string) {
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: reader}},
 	})
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	t.Cleanup(transport.CloseIdleConnections)
-	ask := func(token string) (int, error) {
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
-		if err != nil {
-			return 0, err
-		}
-		if token != "" {
-			request.Header.Set("Authorization", "Bearer "+token)
-		}
-		resp, err := (&http.Client{Transport: transport}).Do(request)
-		if err != nil {
-			return 0, err
-		}
-		return resp.StatusCode, resp.Body.Close()
-	}
 	equals := func(status int) func(int) bool { return func(got int) bool { return got == status } }
 	for _, c := range []struct {
 		caller, token string
@@ -206,7 +179,7 @@ func testReaders(t *testing.T, url, role, reader string) {
 	} {
 		// The API server's authorizer learns of the new binding from a watch.
 		test.Eventually(t, func() error {
-			got, err := ask(c.token)
+			got, _, err := ask(t, http.MethodGet, url, bearer(c.token), http.NoBody)
 			if err == nil && !c.want(got) {
 				err = fmt.Errorf("%s: status %d", c.caller, got)
 			}
@@ -220,9 +193,6 @@ func testPluginAccounts(t *testing.T, url string) {
 	t.Helper()
 	create(t, &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "nobody"}})
 	reader, simulator, nobody := tokenOf(t, namespace, "proffer-reader"), tokenOf(t, namespace, "proffer-simulator"), tokenOf(t, namespace, "nobody")
-	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
-	t.Cleanup(transport.CloseIdleConnections)
-	bearer := func(token string) http.Header { return http.Header{"Authorization": {"Bearer " + token}} }
 	header := func(tokens ...string) http.Header { return http.Header{rest.TokenHeader: tokens} }
 	both := func(authorization, token string) http.Header {
 		return http.Header{"Authorization": {authorization}, rest.TokenHeader: {token}}
@@ -256,21 +226,38 @@ func testPluginAccounts(t *testing.T, url string) {
 		{"both, an empty Authorization", "POST", "/simulate", both("", simulator), http.StatusUnauthorized},
 	} {
 		test.Eventually(t, func() error {
-			request, err := http.NewRequestWithContext(t.Context(), c.method, url+c.path, strings.NewReader("{}"))
-			if err != nil {
-				return err
+			status, _, err := ask(t, c.method, url+c.path, c.header.Clone(), strings.NewReader("{}"))
+			if err == nil && status != c.want {
+				err = fmt.Errorf("%s gets status %d, want %d", c.name, status, c.want)
 			}
-			request.Header = c.header.Clone()
-			response, err := (&http.Client{Transport: transport}).Do(request)
-			if err != nil {
-				return err
-			}
-			if response.StatusCode != c.want {
-				err = fmt.Errorf("%s gets status %d, want %d", c.name, response.StatusCode, c.want)
-			}
-			return errors.Join(err, response.Body.Close())
+			return err
 		})
 	}
+}
+
+// bearer returns the header with a token, unless that is empty.
+func bearer(token string) http.Header {
+	if token == "" {
+		return nil
+	}
+	return http.Header{"Authorization": {"Bearer " + token}}
+}
+
+// ask sends a request to the operator, which signs its certificate itself, and returns the answer.
+func ask(t *testing.T, method, url string, header http.Header, body io.Reader) (status int, text string, err error) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), method, url, body)
+	if err != nil {
+		return 0, "", err
+	}
+	request.Header = header
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true}
+	response, err := (&http.Client{Transport: transport}).Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	answer, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(answer), errors.Join(err, response.Body.Close())
 }
 
 // node creates a node with 8 cpu and a local pod that requests 2 of them.

@@ -1,9 +1,7 @@
 package deploy
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
+	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
 )
 
@@ -59,18 +57,9 @@ func renderText(t *testing.T, dir string) string {
 
 func renderAt(t *testing.T, dir string) rendered {
 	t.Helper()
-	out := renderText(t, dir)
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(out), 4096)
-	var objects rendered
-	for {
-		u := &unstructured.Unstructured{}
-		if err := decoder.Decode(u); errors.Is(err, io.EOF) {
-			return objects
-		} else if err != nil {
-			t.Fatal(err)
-		}
-		objects = append(objects, u)
-	}
+	objects, err := controlplane.ParseObjects([]byte(renderText(t, dir)))
+	test.Must(t, err)
+	return objects
 }
 
 // writeObjects writes the objects to a file in dir and returns its name. kubectl splits names at commas,

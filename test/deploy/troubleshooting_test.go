@@ -55,12 +55,12 @@ func troubleshootingSections(t *testing.T) map[string]string {
 // block shows.
 func commandOf(t *testing.T, part string) (command, answer string) {
 	t.Helper()
-	blocks := consoleBlock.FindAllStringSubmatch(part, -1)
+	blocks := test.Blocks(part, "console")
 	if len(blocks) != 1 {
 		t.Fatalf("a section has %d console blocks, want 1:\n%s", len(blocks), part)
 	}
 	var commands, answers strings.Builder
-	for line := range strings.Lines(blocks[0][1]) {
+	for line := range strings.Lines(blocks[0].Text) {
 		if c, ok := strings.CutPrefix(line, "$ "); ok {
 			commands.WriteString(c)
 		} else {

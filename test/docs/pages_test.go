@@ -221,8 +221,6 @@ func TestTheMakeTargetsInTheDocsExist(t *testing.T) {
 	}
 }
 
-var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
-
 // Without a version, Helm installs the newest chart and liqoctl its own, which upgrades v0 to v1.
 // Helm also needs the repository first. So each block of commands that changes Liqo with Helm
 // begins with adding the repository and with how to see the version.
@@ -237,12 +235,12 @@ func TestTheCommandsThatChangeLiqoNameItsVersion(t *testing.T) {
 				t.Errorf("%s does not name a version of Liqo: %s", page, line)
 			}
 		}
-		for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {
-			before, _, found := strings.Cut(block[1], "$ helm upgrade liqo")
+		for _, block := range test.Blocks(text, "console") {
+			before, _, found := strings.Cut(block.Text, "$ helm upgrade liqo")
 			prepared := strings.HasPrefix(before, "$ helm repo add liqo https://helm.liqo.io/\n$ helm list ") &&
 				strings.Contains(before, "CHART says which version runs")
 			if found && !prepared {
-				t.Errorf("%s upgrades Liqo without adding the repository and showing the version:\n%s", page, block[1])
+				t.Errorf("%s upgrades Liqo without adding the repository and showing the version:\n%s", page, block.Text)
 			}
 		}
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -24,6 +23,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/nodestest"
 	"proffer.dev/proffer/test/process"
@@ -96,26 +96,15 @@ var build = sync.OnceValues(func() (string, error) {
 	return filepath.Join(folder, "my-operator"), nil
 })
 
-// reader returns a client of Liqo's protocol.
-func reader(t *testing.T, address string) wire.ResourceReaderClient {
-	t.Helper()
-	connection, err := grpc.NewClient(address, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	test.Must(t, err)
-	t.Cleanup(func() { _ = connection.Close() })
-	return wire.NewResourceReaderClient(connection)
-}
-
 // cpuOf returns a function that reads the cpu of a class that a server answers for a consumer.
 func cpuOf(t *testing.T, from wire.ResourceReaderClient, id, class string) func() string {
 	t.Helper()
 	return func() string {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		answer, err := from.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: id}, grpc.WaitForReady(true))
-		for _, list := range answer.GetResourceLists() {
-			if list.GetPoolPrefix() == class {
-				return list.GetResources()["cpu"].GetString_()
-			}
+		cpu, err := externaltest.CPU(ctx, from, id, grpc.WaitForReady(true))
+		if offered, found := cpu[class]; found {
+			return offered
 		}
 		return fmt.Sprint(err)
 	}
@@ -141,7 +130,7 @@ func TestTheExampleIsBuiltAsThePageSaysAndWorks(t *testing.T) {
 		"--grpc-bind-address=" + process.FreeAddress(t), "--metrics-bind-address=" + process.FreeAddress(t),
 		"--health-probe-bind-address=" + process.FreeAddress(t),
 	}, "KUBECONFIG="+kubeconfig)
-	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome", "")
+	cpu := cpuOf(t, externaltest.Dial(t, p.Address("grpc")), "rome", "")
 	test.Eventually(t, func() string { return cmp.Diff("8", cpu()) }) // The hot node is left out.
 
 	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}}

@@ -15,6 +15,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	wire "proffer.dev/proffer/proto/resourcereader"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 	"proffer.dev/proffer/test/kubetest"
 	"proffer.dev/proffer/test/process"
 )
@@ -81,12 +82,12 @@ func TestTheMonitorIsBuiltAsItsPageSaysAndItsAmountsAreOffered(t *testing.T) {
 		"--leader-elect", "--leader-election-namespace=default", "--grpc-bind-address=" + process.FreeAddress(t),
 		"--metrics-bind-address=0", "--health-probe-bind-address=" + process.FreeAddress(t),
 	}, "KUBECONFIG="+kubeconfig)
-	cpu := cpuOf(t, reader(t, p.Address("grpc")), "rome", policy.Spec.Class)
+	cpu := cpuOf(t, externaltest.Dial(t, p.Address("grpc")), "rome", policy.Spec.Class)
 	test.Eventually(t, func() string { return cmp.Diff("8", cpu()) })
 	test.Must(t, os.WriteFile(filepath.Join(dir, "amounts.json"), []byte(`{"rome": {"cpu": "6"}}`), 0o600))
 	test.Eventually(t, func() string { return cmp.Diff("6", cpu()) }) // The file was edited.
 
-	if _, err := reader(t, address).RemoveCluster(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}); err != nil {
+	if _, err := externaltest.Dial(t, address).RemoveCluster(t.Context(), &wire.ClusterIdentity{ClusterID: "rome"}); err != nil {
 		t.Fatal(err)
 	}
 	monitor.AwaitLog(t, "rome is gone")

@@ -232,9 +232,6 @@ func TestWithoutValuesTheChartInstallsAllOfConfigButTheNamespace(t *testing.T) {
 	requireEqual(t, want, likeConfig(t, template(t)))
 }
 
-// yamlBlock is a block of YAML in a page.
-var yamlBlock = regexp.MustCompile("(?ms)^```yaml\n(.*?)^```$")
-
 func TestEachPatchInTheDocsHasAnEffect(t *testing.T) {
 	pages, err := filepath.Glob(root + "/docs/how-to/*.md")
 	test.Must(t, err)
@@ -250,13 +247,13 @@ func TestEachPatchInTheDocsHasAnEffect(t *testing.T) {
 	}
 	slices.Sort(parts[1:])
 	without, n := overlay(t, "", parts...), 0
-	for _, block := range yamlBlock.FindAllStringSubmatch(text.String(), -1) {
-		if !strings.HasPrefix(block[1], "patches:") {
+	for _, block := range test.Blocks(text.String(), "yaml") {
+		if !strings.HasPrefix(block.Text, "patches:") {
 			continue
 		}
 		n++
-		if len(changes(without, overlay(t, block[1], parts...))) == 0 {
-			t.Errorf("this patch changes nothing:\n%s", block[1])
+		if len(changes(without, overlay(t, block.Text, parts...))) == 0 {
+			t.Errorf("this patch changes nothing:\n%s", block.Text)
 		}
 	}
 	if n < 4 {

@@ -2,15 +2,12 @@ package helm
 
 import (
 	"bytes"
-	"errors"
-	"io"
 	"slices"
 	"strings"
 	"testing"
 
 	helmcmd "helm.sh/helm/v4/pkg/cmd"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/yaml"
 
 	"proffer.dev/proffer/hack/controlplane"
 )
@@ -65,24 +62,19 @@ type objects map[string]*unstructured.Unstructured
 
 func decode(t *testing.T, text string) objects {
 	t.Helper()
-	decoder := yaml.NewYAMLOrJSONDecoder(strings.NewReader(text), 4096)
+	parsed, err := controlplane.ParseObjects([]byte(text))
+	if err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
 	all := objects{}
-	for {
-		u := &unstructured.Unstructured{}
-		switch err := decoder.Decode(u); {
-		case errors.Is(err, io.EOF):
-			return all
-		case err != nil:
-			t.Fatalf("%v in:\n%s", err, text)
-		case u.Object == nil: // Only comments.
-			continue
-		}
+	for _, u := range parsed {
 		k := key(u)
 		if all[k] != nil {
 			t.Fatalf("%s is rendered twice", k)
 		}
 		all[k] = u
 	}
+	return all
 }
 
 func key(u *unstructured.Unstructured) string {

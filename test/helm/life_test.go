@@ -222,15 +222,12 @@ func everyToggle(values ...string) (args []string) {
 	return []string{"--set", strings.Join(values, ",")}
 }
 
-var (
-	console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
-	folded  = regexp.MustCompile(` \\\n\s+`)
-)
+var folded = regexp.MustCompile(` \\\n\s+`)
 
 // commands returns the commands in the console blocks of a text, without the prompt.
 func commands(text string) (lines []string) {
-	for _, block := range console.FindAllStringSubmatch(text, -1) {
-		for line := range strings.Lines(folded.ReplaceAllString(block[1], " ")) {
+	for _, block := range test.Blocks(text, "console") {
+		for line := range strings.Lines(folded.ReplaceAllString(block.Text, " ")) {
 			if line, ok := strings.CutPrefix(line, "$ "); ok {
 				line, _, _ = strings.Cut(line, " #")
 				lines = append(lines, strings.TrimSpace(line))

@@ -19,9 +19,7 @@ import (
 // OfLiqo converts one of Liqo's own types to an unstructured object, without its status.
 func OfLiqo(t testing.TB, apiVersion, kind string, object client.Object) *unstructured.Unstructured {
 	t.Helper()
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
-	test.Must(t, err)
-	u := &unstructured.Unstructured{Object: content}
+	u := Unstructured(t, object)
 	u.SetAPIVersion(apiVersion)
 	u.SetKind(kind)
 	unstructured.RemoveNestedField(u.Object, "status")

@@ -7,11 +7,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"google.golang.org/grpc"
-	"google.golang.org/grpc/credentials/insecure"
-
 	wire "proffer.dev/proffer/proto/resourcereader"
-	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/externaltest"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -30,10 +27,7 @@ func startOperator(t *testing.T, kubeconfig string, env ...string) *operator {
 		"--grpc-bind-address=", "--metrics-bind-address=", "--health-probe-bind-address=",
 	}
 	o := &operator{Process: process.StartTest(t, process.Program(t), args, append([]string{"KUBECONFIG=" + kubeconfig}, env...)...)}
-	connection, err := grpc.NewClient(o.Address("grpc"), grpc.WithTransportCredentials(insecure.NewCredentials()))
-	test.Must(t, err)
-	t.Cleanup(func() { _ = connection.Close() })
-	o.reader = wire.NewResourceReaderClient(connection)
+	o.reader = externaltest.Dial(t, o.Address("grpc"))
 	return o
 }
 
@@ -48,13 +42,9 @@ func (o *operator) awaitOffers(ctx context.Context, within time.Duration, want m
 func (o *operator) compareOffers(ctx context.Context, want map[string]string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
-	answer, err := o.reader.ReadResources(ctx, &wire.ClusterIdentity{ClusterID: "rome"})
+	got, err := externaltest.CPU(ctx, o.reader, "rome")
 	if err != nil {
 		return err
-	}
-	got := map[string]string{}
-	for _, pool := range answer.GetResourceLists() {
-		got[pool.GetPoolPrefix()] = pool.GetResources()["cpu"].GetString_()
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		return fmt.Errorf("cpu by class (-want +got):\n%s", diff)

@@ -1,7 +1,6 @@
 package monitoring
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -174,16 +173,4 @@ func TestEachAlertHasItsSectionInTroubleshooting(t *testing.T) {
 	for name := range sections {
 		t.Errorf("%s has a section %s, which is no alert", troubles, name)
 	}
-}
-
-// run runs a program and returns its output.
-func run(ctx context.Context, env []string, name string, args ...string) (string, error) {
-	cmd := exec.CommandContext(ctx, name, args...)
-	cmd.Env = append(os.Environ(), env...)
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s", filepath.Base(name), strings.Join(args, " "), err, &stderr)
-	}
-	return stdout.String(), nil
 }

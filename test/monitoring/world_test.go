@@ -92,7 +92,7 @@ func withAccounting(t *testing.T, dir string) string {
 // kubectl runs kubectl as the administrator.
 func (w *world) kubectl(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := run(t.Context(), []string{"KUBECONFIG=" + w.kubeconfig}, filepath.Join(w.cluster.Assets, "kubectl"), args...)
+	out, err := test.Kubectl(t.Context(), filepath.Join(w.cluster.Assets, "kubectl"), w.kubeconfig, "", args...)
 	test.Must(t, err)
 	return out
 }

@@ -2,6 +2,7 @@
 package nodestest
 
 import (
+	"context"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
@@ -72,12 +73,38 @@ func Phase(phase corev1.PodPhase) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Status.Phase = phase }
 }
 
+// Worker returns a node of the pool gold with 8 cpu.
+func Worker(name string) *corev1.Node {
+	return Node(name, List("cpu", "8", "memory", "32Gi", "pods", "110"), NodeLabel("pool", "gold"))
+}
+
+// Example returns two workers, a pod of this cluster, and pods of two consumers.
+func Example() []client.Object {
+	of := func(consumer string) func(*corev1.Pod) { return PodLabel("offloading.liqo.io/origin", consumer) }
+	return []client.Object{
+		Worker("worker-1"), Worker("worker-2"),
+		Pod("web", "worker-1", List("cpu", "2", "memory", "8Gi")),
+		Pod("batch-1", "worker-1", List("cpu", "1", "memory", "4Gi"), of("rome")),
+		Pod("batch-2", "worker-2", List("cpu", "2", "memory", "4Gi"), of("rome")),
+		Pod("report", "worker-2", List("cpu", "1", "memory", "2Gi"), of("oslo")),
+	}
+}
+
 // Create creates an object. For nodes and pods it does what Complete does.
 func Create(t testing.TB, api client.Client, object client.Object) {
 	t.Helper()
 	want := object.DeepCopyObject()
 	test.Must(t, api.Create(t.Context(), object))
 	Complete(t, api, object, want)
+}
+
+// DeleteAfter deletes an object at the end of the test, without a grace period, unless it is gone by then.
+func DeleteAfter(t testing.TB, api client.Client, object client.Object) {
+	t.Helper()
+	t.Cleanup(func() {
+		err := api.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0))
+		test.Check(t, client.IgnoreNotFound(err))
+	})
 }
 
 // Complete writes the wanted status of a node or a pod that was created. It also removes the taint that

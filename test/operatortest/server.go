@@ -37,9 +37,7 @@ type Server struct {
 	Kubeconfig string
 
 	mu sync.Mutex
-	// refusals are answers by method and path, instead of the usual ones.
-	refusals map[string]Refusal
-	// handlers serve requests by method and path, one beside the other.
+	// handlers serve requests by method and path instead of the server, one beside the other.
 	handlers map[string]http.HandlerFunc
 	offers   rest.Offers
 	// consumers are the answers to GET /offers/{clusterID}.
@@ -90,8 +88,7 @@ func OperatorPath(method, path string) string { return method + " " + proxyPath 
 func Start(t *testing.T) *Server {
 	t.Helper()
 	s := &Server{
-		refusals: map[string]Refusal{}, handlers: map[string]http.HandlerFunc{},
-		tokens: map[string]int{}, lifetime: 10 * time.Minute,
+		handlers: map[string]http.HandlerFunc{}, tokens: map[string]int{}, lifetime: 10 * time.Minute,
 		offers: Offers(), world: World(), simulation: Simulation(),
 		consumers: map[string]rest.Consumer{}, policies: map[string]*v1alpha1.ResourcePolicy{},
 		secrets: map[string]corev1.Secret{},
@@ -125,9 +122,16 @@ func (s *Server) Flags() *genericclioptions.ConfigFlags {
 
 // Refuse has a request, as in "GET /path", answered with r from now on.
 func (s *Server) Refuse(request string, r Refusal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.refusals[request] = r
+	s.Handle(request, func(w http.ResponseWriter, _ *http.Request) {
+		for name, value := range r.Header {
+			w.Header().Set(name, value)
+		}
+		if text, ok := r.Body.(string); ok {
+			http.Error(w, text, r.Code)
+			return
+		}
+		answer(w, r.Code, r.Body)
+	})
 }
 
 // Handle has a request, as in "GET /path", served by the handler from now on.
@@ -169,17 +173,6 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if refusal, ok := s.refusals[r.Method+" "+r.URL.Path]; ok {
-		for name, value := range refusal.Header {
-			w.Header().Set(name, value)
-		}
-		if text, ok := refusal.Body.(string); ok {
-			http.Error(w, text, refusal.Code)
-			return
-		}
-		answer(w, refusal.Code, refusal.Body)
-		return
-	}
 	path, proxied := strings.CutPrefix(r.URL.Path, proxyPath)
 	switch {
 	case strings.HasPrefix(r.URL.Path, providerPath):

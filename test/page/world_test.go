@@ -87,17 +87,12 @@ func (w *world) startOperator(t *testing.T, proxy *egress.Proxy) {
 	nodestest.Create(t, w.client, endpoint)
 }
 
-// populate creates two nodes of 8 cpu, pods of this cluster and of two consumers, and policies, and
-// waits until the operator offers by them.
+// populate creates nodes, pods and policies, and waits until the operator offers by them.
 func (w *world) populate(t *testing.T) {
 	t.Helper()
-	for _, name := range []string{"worker-1", "worker-2"} {
-		nodestest.Create(t, w.client, nodestest.Node(name, nodestest.List("cpu", "8", "memory", "32Gi", "pods", "110"), nodestest.NodeLabel("pool", "gold")))
+	for _, object := range nodestest.Example() {
+		nodestest.Create(t, w.client, object)
 	}
-	w.pod(t, "web", "worker-1", "", "2", "8Gi")
-	w.pod(t, "batch-1", "worker-1", "rome", "1", "4Gi")
-	w.pod(t, "batch-2", "worker-2", "rome", "2", "4Gi")
-	w.pod(t, "report", "worker-2", "oslo", "1", "2Gi")
 	w.kubectl(t, "apply", "-f", "testdata/policies.yaml", "-f", "testdata/orchestration.yaml")
 	test.Eventually(t, func() error {
 		text := fmt.Sprint(w.offers(t).Consumers)
@@ -106,16 +101,6 @@ func (w *world) populate(t *testing.T) {
 		}
 		return nil
 	})
-}
-
-// pod creates a pod that is bound to a node, of a consumer unless that is empty.
-func (w *world) pod(t *testing.T, name, node, consumer, cpu, memory string) {
-	t.Helper()
-	p := nodestest.Pod(name, node, nodestest.List("cpu", cpu, "memory", memory))
-	if consumer != "" {
-		p.Labels["offloading.liqo.io/origin"] = consumer
-	}
-	nodestest.Create(t, w.client, p)
 }
 
 // user returns the kubeconfig of a new user with these Roles in the operator's namespace.
@@ -143,15 +128,10 @@ func (w *world) proffer(t *testing.T, args ...string) string {
 
 func run(t *testing.T, kubeconfig, program string, args ...string) string {
 	t.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(t.Context()), program, args...) // Also at the end of a test.
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+kubeconfig)
-	var stderr bytes.Buffer
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatalf("%s %v: %v %s", filepath.Base(program), args, err, &stderr)
-	}
-	return string(out)
+	// Also at the end of a test.
+	out, err := test.Kubectl(context.WithoutCancel(t.Context()), program, kubeconfig, "", args...)
+	test.Must(t, err)
+	return out
 }
 
 // offers returns what the JSON API answers.
@@ -164,26 +144,26 @@ func (w *world) offers(t *testing.T) (offers rest.Offers) {
 // overview returns what kubectl proffer status prints.
 func (w *world) overview(t *testing.T) (all rest.Overview) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), w.plugin, "status", "-o", "json")
-	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.admin)
-	out, err := cmd.Output()
-	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 2) {
-		t.Fatal(err) // 1 and 2 say that something needs somebody.
-	}
-	test.Must(t, json.Unmarshal(out, &all))
+	test.Must(t, json.Unmarshal(w.report(t, "status", "-o", "json"), &all))
 	return all
 }
 
 // simulate returns what kubectl proffer simulate prints for a file.
 func (w *world) simulate(t *testing.T, file string) string {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), w.plugin, "simulate", "-f", file)
+	return string(w.report(t, "simulate", "-f", file))
+}
+
+// report runs a command of the plugin that ends with 1 or 2 if something needs somebody, or changes.
+func (w *world) report(t *testing.T, args ...string) []byte {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), w.plugin, args...)
 	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.admin)
 	out, err := cmd.Output()
 	if exit := (*exec.ExitError)(nil); err != nil && (!errors.As(err, &exit) || exit.ExitCode() > 2) {
-		t.Fatal(err) // 1 and 2 say that something changes.
+		t.Fatal(err)
 	}
-	return string(out)
+	return out
 }
 
 // dashboard runs kubectl proffer dashboard until the test ends, and returns the address that it prints.

@@ -1,7 +1,6 @@
 package plugin
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -13,12 +12,11 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/golden"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // commandPages are typed in this order. The output of status, check and catalog is of made-up clusters.
 var commandPages = []string{"offers", "explain", "simulate", "pause", "snapshot", "top", "migrate", "version"}
-
-var consoleBlock = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
 // What differs from one run to the next.
 var varying = []struct {
@@ -44,13 +42,11 @@ func testDocumentation(t *testing.T, kubeconfig string) {
 // testPage runs the commands of a page in a folder, and returns their number. A block that begins with "$ cat FILE"
 // shows a file that the commands after it use.
 func testPage(t *testing.T, kubeconfig, dir, page string) (n int) {
-	text, err := os.ReadFile(page)
-	test.Must(t, err)
-	for _, block := range consoleBlock.FindAllStringSubmatch(string(text), -1) {
+	text := test.Read(t, page)
+	for _, block := range test.Blocks(text, "console") {
 		var printed strings.Builder
-		for _, step := range strings.Split("\n"+block[1], "\n$ ")[1:] {
-			command, want, _ := strings.Cut(step, "\n")
-			output := want
+		for _, step := range block.Steps() {
+			command, want, output := step.Command, step.Output, step.Output
 			if file, ok := strings.CutPrefix(command, "cat "); ok {
 				test.Must(t, os.WriteFile(filepath.Join(dir, file), []byte(want), 0o600))
 			} else if strings.HasPrefix(command, "kubectl proffer ") { // How to install is shown, not done.
@@ -66,10 +62,10 @@ func testPage(t *testing.T, kubeconfig, dir, page string) (n int) {
 				printed.WriteByte('\n')
 			}
 		}
-		text = bytes.Replace(text, []byte(block[1]), []byte(printed.String()), 1)
+		text = strings.Replace(text, block.Text, printed.String(), 1)
 	}
 	if golden.Updating() {
-		test.Must(t, os.WriteFile(page, text, 0o600))
+		test.Must(t, os.WriteFile(page, []byte(text), 0o600))
 	}
 	return n
 }
@@ -77,13 +73,14 @@ func testPage(t *testing.T, kubeconfig, dir, page string) (n int) {
 // testAPIPage runs the commands of docs/reference/http-api.md. There is no kubelet that forwards a port, so curl asks the
 // operator itself.
 func testAPIPage(t *testing.T, kubeconfig, address string) {
-	node(t, "node-7")
+	create(t, nodestest.Worker("node-7"))
 	text := test.Read(t, "../../docs/reference/http-api.md")
 	var setting string
 	var answers []string
-	for _, block := range consoleBlock.FindAllStringSubmatch(text, -1) {
-		for _, command := range strings.Split("\n"+block[1], "\n$ ")[1:] {
-			command = strings.ReplaceAll(command, "localhost:8443", address)
+	for _, block := range test.Blocks(text, "console") {
+		for _, step := range block.Steps() {
+			// The body of a request is in several lines.
+			command := strings.ReplaceAll(step.Command+"\n"+step.Output, "localhost:8443", address)
 			switch {
 			case strings.Contains(command, "port-forward"):
 			case strings.HasPrefix(command, "TOKEN="):

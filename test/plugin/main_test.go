@@ -169,11 +169,7 @@ func startPod(t *testing.T) {
 func create(t *testing.T, object client.Object) {
 	t.Helper()
 	nodestest.Create(t, cluster.client, object)
-	t.Cleanup(func() {
-		if err := cluster.client.Delete(context.WithoutCancel(t.Context()), object, client.GracePeriodSeconds(0)); client.IgnoreNotFound(err) != nil {
-			t.Error(err)
-		}
-	})
+	nodestest.DeleteAfter(t, cluster.client, object)
 }
 
 // tokenOf returns a client configuration with a token of a ServiceAccount of the operator's namespace.

@@ -23,6 +23,7 @@ import (
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/hack/controlplane"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/nodestest"
 	"proffer.dev/proffer/test/process"
 )
 
@@ -259,7 +260,7 @@ func decode(t *testing.T, text string, into any) {
 
 func TestEachRoleAllowsItsCommandsAndNoOthers(t *testing.T) {
 	startOperator(t)
-	node(t, "worker-1")
+	create(t, nodestest.Worker("worker-1"))
 	users := map[string]string{
 		"reader": user(t, "reader", readerRole), "simulator": user(t, "simulator", simulatorRole), "nobody": user(t, "nobody"),
 	}

@@ -17,7 +17,6 @@ import (
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
@@ -143,13 +142,10 @@ func objectsOfPage(t *testing.T) (all []*unstructured.Unstructured) {
 }
 
 // objects parses a manifest.
-func objects(t *testing.T, manifest string) (all []*unstructured.Unstructured) {
+func objects(t *testing.T, manifest string) []*unstructured.Unstructured {
 	t.Helper()
-	for text := range strings.SplitSeq(manifest, "---\n") {
-		u := &unstructured.Unstructured{}
-		test.Must(t, yaml.Unmarshal([]byte(text), &u.Object))
-		all = append(all, u)
-	}
+	all, err := controlplane.ParseObjects([]byte(manifest))
+	test.Must(t, err)
 	return all
 }
 

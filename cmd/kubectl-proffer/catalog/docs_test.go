@@ -13,8 +13,7 @@ const page = "../../../docs/reference/commands/catalog.md"
 
 func readPage(t *testing.T) string {
 	t.Helper()
-	text := test.Read(t, page)
-	return text
+	return test.Read(t, page)
 }
 
 // The page shows the tables of TestTheCatalogIsAlignedAtAnyWidth.

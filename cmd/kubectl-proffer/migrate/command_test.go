@@ -80,8 +80,7 @@ func (c caller) fails(want string, args ...string) {
 
 func goldenOf(t *testing.T, p plugin) string {
 	t.Helper()
-	text := test.Read(t, filepath.Join("testdata", string(p)+".golden.yaml"))
-	return text
+	return test.Read(t, filepath.Join("testdata", string(p)+".golden.yaml"))
 }
 
 // deploy creates the Deployment of a file for the time of the test.

@@ -28,6 +28,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/nodestest"
 )
 
 // lab is a broker on a real API server with Liqo's CRDs. The test plays Liqo and the kubelets.
@@ -131,12 +132,7 @@ func (l *lab) create(object client.Object) {
 		}
 		return ""
 	})
-	l.t.Cleanup(func() {
-		err := l.admin.Delete(context.WithoutCancel(l.t.Context()), object, client.GracePeriodSeconds(0))
-		if client.IgnoreNotFound(err) != nil {
-			l.t.Error(err)
-		}
-	})
+	nodestest.DeleteAfter(l.t, l.admin, object)
 }
 
 func (l *lab) named(name string) string { return name + "-" + l.suffix }

@@ -140,7 +140,7 @@ func TestWhatIsNoMonitorIsUnavailable(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			address := serveTCP(t, tc.serve)
+			address := test.Serve(t, tc.serve)
 			m, of := startManager(t), capacity.Monitor{Address: address, Timeout: 300 * time.Millisecond}
 			m.Follow(map[capacity.Monitor][]string{of: {"rome"}})
 			awaitProblem(t, m, of, tc.want)
@@ -151,27 +151,6 @@ func TestWhatIsNoMonitorIsUnavailable(t *testing.T) {
 		m.Follow(map[capacity.Monitor][]string{of: {"rome"}})
 		awaitProblem(t, m, of, "connection refused")
 	})
-}
-
-// serveTCP serves each connection until the test ends.
-func serveTCP(t *testing.T, serve func(net.Conn)) (address string) {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	test.Must(t, err)
-	t.Cleanup(func() { _ = listener.Close() })
-	go func() {
-		for {
-			c, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			go func() {
-				defer func() { _ = c.Close() }()
-				serve(c)
-			}()
-		}
-	}()
-	return listener.Addr().String()
 }
 
 // A monitor that notifies as fast as it can is held back, and is listened to for as long as it does.
@@ -292,7 +271,7 @@ func TestAConnectionThatFallsSilentIsFoundWithinAMinuteAndReplaced(t *testing.T)
 	monitor := externaltest.Start(t, externaltest.Pools)
 	monitor.Offer("cpu", "2")
 	var frozen atomic.Bool
-	address := serveTCP(t, func(c net.Conn) {
+	address := test.Serve(t, func(c net.Conn) {
 		to, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", monitor.Address)
 		if err != nil {
 			return
