@@ -84,8 +84,8 @@ func each(t *testing.T, f func(t *testing.T, s *Server), server func(testing.TB,
 }
 
 // Shared returns the server of this engine that all tests of the test binary share. The first call
-// starts it, and test.Main or else the end of the test binary ends it. A test separates itself from others by its own NewDatabase, whose proxy it can also
-// disturb. It must not end the server.
+// starts it, and test.Main or else the end of the test binary ends it. A test separates itself from
+// others by its own NewDatabase, whose proxy it can also disturb. It must not end the server.
 func Shared(t testing.TB, engine Engine) *Server {
 	t.Helper()
 	shared.Lock()

@@ -63,7 +63,7 @@ type Cluster struct {
 	first int
 	// gate is the way from peers to the API server.
 	gate *gate
-	// operator is the one that runs, if there is one.
+	// operator is the last one that was started, if there is one.
 	operator *operator
 }
 
@@ -122,7 +122,8 @@ func (c *Cluster) writeAuthority() error {
 
 // startControlPlane runs etcd and kube-apiserver with the CRDs of Liqo.
 func (c *Cluster) startControlPlane(ctx context.Context) error {
-	cmd := command(c.lab.programs.ControlPlane, "run", "--kubeconfig", c.path("kubeconfig"), "--client-ca", c.path("ca.crt"),
+	cmd := command(c.lab.programs.ControlPlane, "run",
+		"--kubeconfig", c.path("kubeconfig"), "--client-ca", c.path("ca.crt"),
 		"--crds", filepath.Join(c.lab.programs.LiqoModule, "deployments", "liqo", "charts", "liqo-crds", "crds"))
 	cmd.Dir = c.lab.programs.Checkout
 	cmd.Env = append(os.Environ(), "TMPDIR="+c.dir) // it is killed without cleaning up

@@ -78,7 +78,8 @@ func (c *Cluster) startKubeControllers() error {
 		args = append(args, "--node-monitor-grace-period=24s")
 	}
 	args = append(args, "--controllers="+strings.Join(controllers, ","))
-	_, err := c.run("kube-controller-manager", command(filepath.Join(c.lab.programs.Liqo, "kube-controller-manager"), args...))
+	const program = "kube-controller-manager"
+	_, err := c.run(program, command(filepath.Join(c.lab.programs.Liqo, program), args...))
 	return err
 }
 

@@ -104,7 +104,6 @@ func (c *Cluster) StartOperator(ctx context.Context, args ...string) error {
 // printed nothing that must not occur.
 func (c *Cluster) StopOperator(ctx context.Context) error {
 	o := c.operator
-	c.operator = nil
 	_ = o.cmd.Process.Signal(syscall.SIGTERM)
 	select {
 	case <-o.exited:
@@ -123,7 +122,6 @@ func (c *Cluster) RestartOperator(ctx context.Context, args ...string) error {
 // also about what the operator has printed that must not occur.
 func (c *Cluster) KillOperator(ctx context.Context) error {
 	o := c.operator
-	c.operator = nil
 	if err := o.cmd.Process.Kill(); err != nil {
 		return err
 	}
