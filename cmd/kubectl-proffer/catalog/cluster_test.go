@@ -47,8 +47,8 @@ func newPeering(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	newSecret(t, "kubeconfig-controlplane-milan", atProvider, map[string][]byte{kubeconfigKey: kubeconfigOf(t, "rome")})
-	newIdentity(t, "controlplane-milan", "milan", controlPlane, "kubeconfig-controlplane-milan")
+	newSecret(t, "kubeconfig-controlplane-milan", atProvider, map[string][]byte{"kubeconfig": kubeconfigOf(t, "rome")})
+	newIdentity(t, "controlplane-milan", "milan", "ControlPlane", "kubeconfig-controlplane-milan")
 	newIdentity(t, "resourceslice-mine", "milan", "ResourceSlice", "kubeconfig-resourceslice-mine")
 }
 
@@ -156,16 +156,16 @@ func TestAnIdentityThatCannotBeUsedIsReported(t *testing.T) {
 	for _, object := range objectsOfPage(t) {
 		kubetest.Create(t, object)
 	}
-	newIdentity(t, "controlplane-bern", "bern", controlPlane, "")
-	newIdentity(t, "controlplane-oslo", "oslo", controlPlane, "kubeconfig-1")
-	newIdentity(t, "controlplane-oslo-again", "oslo", controlPlane, "kubeconfig-2")
-	newIdentity(t, "controlplane-paris", "Paris; reboot", controlPlane, "kubeconfig-paris")
+	newIdentity(t, "controlplane-bern", "bern", "ControlPlane", "")
+	newIdentity(t, "controlplane-oslo", "oslo", "ControlPlane", "kubeconfig-1")
+	newIdentity(t, "controlplane-oslo-again", "oslo", "ControlPlane", "kubeconfig-2")
+	newIdentity(t, "controlplane-paris", "Paris; reboot", "ControlPlane", "kubeconfig-paris")
 	newSecret(t, "kubeconfig-lyon", "", nil)
-	newIdentity(t, "controlplane-lyon", "lyon", controlPlane, "kubeconfig-lyon")
-	newSecret(t, "kubeconfig-zurich", atProvider, map[string][]byte{awsKey: []byte("key")})
-	newIdentity(t, "controlplane-zurich", "zurich", controlPlane, "kubeconfig-zurich")
-	newSecret(t, "kubeconfig-turin", atProvider, map[string][]byte{kubeconfigKey: kubeconfigOf(t, "nobody")})
-	newIdentity(t, "controlplane-turin", "turin", controlPlane, "kubeconfig-turin")
+	newIdentity(t, "controlplane-lyon", "lyon", "ControlPlane", "kubeconfig-lyon")
+	newSecret(t, "kubeconfig-zurich", atProvider, map[string][]byte{"awsAccessKeyID": []byte("key")})
+	newIdentity(t, "controlplane-zurich", "zurich", "ControlPlane", "kubeconfig-zurich")
+	newSecret(t, "kubeconfig-turin", atProvider, map[string][]byte{"kubeconfig": kubeconfigOf(t, "nobody")})
+	newIdentity(t, "controlplane-turin", "turin", "ControlPlane", "kubeconfig-turin")
 	allow(t, atConsumer, "alice", `{apiGroups: [""], resources: [secrets], resourceNames: [kubeconfig-lyon, kubeconfig-zurich, kubeconfig-turin], verbs: [get]}`)
 
 	want := []string{
@@ -175,7 +175,7 @@ func TestAnIdentityThatCannotBeUsedIsReported(t *testing.T) {
 		"warning: oslo: namespace liqo-tenant-milan has one of 2 identities for it, and Liqo uses none of them",
 		"warning: oslo: namespace liqo-tenant-milan has one of 2 identities for it, and Liqo uses none of them",
 		"warning: turin: it publishes no catalog to this cluster",
-		"warning: zurich: its identity is one of AWS IAM, which this command cannot use",
+		"warning: zurich: its identity is one of AWS IAM, which cannot be used",
 		"",
 	}
 	test.Eventually(t, func() string {

@@ -9,11 +9,13 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/internal/source/federation"
 )
 
 // listLimit bounds the list of this cluster's identities.
@@ -60,7 +62,7 @@ const examples = `  # What each provider would grant
 type catalogOptions struct {
 	flags   *operatorclient.Flags
 	streams genericiooptions.IOStreams
-	liqoctl liqoctl
+	liqoctl federation.Liqoctl
 	now     func() time.Time
 
 	provider string
@@ -80,8 +82,8 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.fits, err = parseAmounts(fits); err != nil {
-				return err
+			if o.fits, err = federation.ParseAmounts(fits); err != nil {
+				return fmt.Errorf("--fits=%s: %w", fits, err)
 			}
 			o.liqoctl = liqoctlFor(flags)
 			return o.run(cmd.Context())
@@ -102,7 +104,7 @@ func (o *catalogOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fit := c.ask(o.fits, o.liqoctl.command)
+	fit := federation.Fit(c.Providers, o.fits, o.liqoctl.CreateSlice)
 	if err := o.print(c); err != nil {
 		return err
 	}
@@ -119,7 +121,7 @@ func (o *catalogOptions) run(ctx context.Context) error {
 }
 
 // read asks all providers.
-func (o *catalogOptions) read(ctx context.Context) (*Catalog, error) {
+func (o *catalogOptions) read(ctx context.Context) (*rest.Federation, error) {
 	config, err := o.flags.RESTConfig()
 	if err != nil {
 		return nil, err
@@ -136,11 +138,11 @@ func (o *catalogOptions) read(ctx context.Context) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Catalog{Providers: c.askAll(ctx, ids, cmp.Or(config.Timeout, timeLimit), o.now)}, nil
+	return &rest.Federation{Providers: c.askAll(ctx, ids, cmp.Or(config.Timeout, timeLimit), o.now)}, nil
 }
 
 // print prints the table and the commands, or the value, and all warnings.
-func (o *catalogOptions) print(c *Catalog) error {
+func (o *catalogOptions) print(c *rest.Federation) error {
 	p, offers := output.For(o.streams.Out), 0
 	for _, provider := range c.Providers {
 		offers += len(provider.Offers)
@@ -162,14 +164,14 @@ func (o *catalogOptions) print(c *Catalog) error {
 		fmt.Fprintln(o.streams.ErrOut, "No Offers.")
 		return nil
 	}
-	if err := p.Table(c.table(o.format, o.now())); err != nil {
+	if err := p.Table(table(c, o.format, o.now())); err != nil {
 		return err
 	}
-	return p.Lines(c.commands(o.fits)...)
+	return p.Lines(commands(c, o.fits)...)
 }
 
 // commands returns the commands with a heading, nothing if there are none.
-func (c *Catalog) commands(fits v1alpha1.Quantities) []string {
+func commands(c *rest.Federation, fits v1alpha1.Quantities) []string {
 	asked := "all that is available"
 	if len(fits) > 0 {
 		asked = amounts(fits)
@@ -201,7 +203,7 @@ func providers(flags *operatorclient.Flags) cobra.CompletionFunc {
 		}
 		ids, err := c.identities(ctx, "")
 		for _, id := range ids {
-			words = append(words, tidy(id.provider, maxID))
+			words = append(words, shownID(id.Provider))
 		}
 		return words, err
 	})

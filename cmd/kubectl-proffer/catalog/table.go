@@ -11,15 +11,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/source/federation"
 )
 
 // table has a row for each Offer. In format output.Wide it has exact amounts, the other resources, and everything
 // else that the provider says.
-func (c *Catalog) table(format string, now time.Time) *output.Table {
+func table(c *rest.Federation, format string, now time.Time) *output.Table {
 	t := &output.Table{
 		Header: []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "LARGEST-POD", "VALID-UNTIL", "AGE", "PRICE"},
 		Text:   true,
@@ -41,7 +43,7 @@ func (c *Catalog) table(format string, now time.Time) *output.Table {
 			last := e.Price
 			if format == output.Wide {
 				maps.DeleteFunc(available, func(name, _ string) bool {
-					return slices.Contains(required, corev1.ResourceName(name))
+					return slices.Contains(federation.Required, corev1.ResourceName(name))
 				})
 				delete(largest, capacity.Pods)
 				row.Cells, last = append(row.Cells, output.Pairs(available)), details(e)
@@ -59,17 +61,15 @@ func (c *Catalog) table(format string, now time.Time) *output.Table {
 const sameDay = 12 * time.Hour
 
 // validity returns until when an Offer is kept up to date.
-func validity(e *Entry, now time.Time) string {
+func validity(e *rest.FederationOffer, now time.Time) string {
 	switch {
 	case e.Expired:
 		return "expired"
 	case e.ValidUntil.Sub(now) < sameDay:
 		return e.ValidUntil.UTC().Format("15:04:05Z")
 	}
-	return stamp(e.ValidUntil)
+	return e.ValidUntil.UTC().Format(time.RFC3339)
 }
-
-func stamp(t metav1.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // age returns how long ago the amounts were worked out. The clock of the provider may be ahead.
 func age(now time.Time, observed metav1.Time) string {
@@ -77,7 +77,7 @@ func age(now time.Time, observed metav1.Time) string {
 }
 
 // details are the provider's words, a line for each kind.
-func details(e *Entry) string {
+func details(e *rest.FederationOffer) string {
 	var lines []string
 	add := func(title, text string) {
 		if text != "" {

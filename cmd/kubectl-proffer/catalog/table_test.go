@@ -7,62 +7,60 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode"
 
 	"github.com/google/go-cmp/cmp"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/internal/source/federation"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/operatortest"
 )
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// names returns a liqoctl that names slices one after the other.
-func names() liqoctl {
+// create returns a command that names slices one after the other.
+func create() func(provider, class string, amounts v1alpha1.Quantities) string {
 	n := 0
-	return liqoctl{suffix: func() string { n++; return fmt.Sprintf("x%d", n) }}
+	return federation.Liqoctl{Suffix: func() string { n++; return fmt.Sprintf("x%d", n) }}.CreateSlice
 }
 
-// readFrom returns what is read of a list with these items at noon.
-func readFrom(t *testing.T, provider string, items ...any) (Provider, error) {
+// readFrom returns what is read of a list with these Offers at noon.
+func readFrom(t *testing.T, provider string, offers ...v1alpha1.Offer) rest.FederationProvider {
 	t.Helper()
-	text, err := json.Marshal(map[string]any{"kind": "OfferList", "items": items})
+	text, err := json.Marshal(v1alpha1.OfferList{Items: offers})
 	test.Must(t, err)
-	p := Provider{ClusterID: provider}
-	err = p.read(strings.NewReader(string(text)), func() time.Time { return noon })
-	return p, err
+	var r federation.Reading
+	test.Must(t, r.Read(strings.NewReader(string(text)), func() time.Time { return noon }))
+	return rest.FederationProvider{ClusterID: provider, Offers: r.Offers, Problems: r.Problems}
 }
 
 // two returns the catalogs of two providers. That of turin is no longer kept up to date.
-func two(t *testing.T) *Catalog {
+func two(t *testing.T) *rest.Federation {
 	t.Helper()
-	c := &Catalog{}
+	c := &rest.Federation{}
 	for provider, now := range map[string]time.Time{"milan": noon, "turin": noon.Add(-time.Hour)} {
-		var items []any
-		for _, o := range operatortest.ProviderOffers(now) {
-			items = append(items, o)
-		}
+		offers := operatortest.ProviderOffers(now)
 		if provider == "turin" {
-			items = items[1:2]
+			offers = offers[1:2]
 		}
-		p, err := readFrom(t, provider, items...)
-		test.Must(t, err)
-		c.Providers = append(c.Providers, p)
+		c.Providers = append(c.Providers, readFrom(t, provider, offers...))
 	}
-	slices.SortFunc(c.Providers, func(a, b Provider) int { return strings.Compare(a.ClusterID, b.ClusterID) })
+	slices.SortFunc(c.Providers, func(a, b rest.FederationProvider) int { return strings.Compare(a.ClusterID, b.ClusterID) })
 	return c
 }
 
 // shown returns the lines that the command prints.
-func shown(t *testing.T, c *Catalog, fits, format string, width int) []string {
+func shown(t *testing.T, c *rest.Federation, fits, format string, width int) []string {
 	t.Helper()
-	amounts, err := parseAmounts(fits)
+	amounts, err := federation.ParseAmounts(fits)
 	test.Must(t, err)
-	c.ask(amounts, names().command)
-	lines := c.table(format, noon).Lines(width, false)
+	federation.Fit(c.Providers, amounts, create())
+	lines := table(c, format, noon).Lines(width, false)
 	operatortest.Fits(t, width, lines)
-	return append(lines, c.commands(amounts)...)
+	return append(lines, commands(c, amounts)...)
 }
 
 func TestTheCatalogIsAlignedAtAnyWidth(t *testing.T) {
@@ -80,7 +78,7 @@ func TestTheCatalogIsAlignedAtAnyWidth(t *testing.T) {
 
 func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 	c := two(t)
-	rows := c.table("", noon).Rows
+	rows := table(c, "", noon).Rows
 	last := rows[len(rows)-1]
 	if !last.Red || last.Cells[6] != "expired" || last.Cells[7] != "61m" || rows[0].Red {
 		t.Errorf("got %+v", last)
@@ -89,24 +87,23 @@ func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 	if diff := cmp.Diff(want, c.Providers[1].Problems); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	c.ask(nil, names().command)
+	federation.Fit(c.Providers, nil, create())
 	if command := c.Providers[1].Offers[0].Command; command != "" {
 		t.Errorf("it is asked for with %s", command)
 	}
 }
 
 func TestAProviderWhoseClockIsAheadHasAnOfferOfNow(t *testing.T) {
-	p, err := readFrom(t, "milan", operatortest.ProviderOffers(noon.Add(time.Hour))[0])
-	test.Must(t, err)
-	c := &Catalog{Providers: []Provider{p}}
-	if got := c.table("", noon).Rows[0].Cells[7]; got != "0s" {
+	p := readFrom(t, "milan", operatortest.ProviderOffers(noon.Add(time.Hour))[0])
+	c := &rest.Federation{Providers: []rest.FederationProvider{p}}
+	if got := table(c, "", noon).Rows[0].Cells[7]; got != "0s" {
 		t.Errorf("its age is %s", got)
 	}
 }
 
 func TestTheJSONIsTheOffersWithTheirCommands(t *testing.T) {
 	c := two(t)
-	c.ask(nil, names().command)
+	federation.Fit(c.Providers, nil, create())
 	var out strings.Builder
 	test.Must(t, (output.Printer{Out: &out}).Value(output.JSON, c))
 	var got struct {
@@ -129,5 +126,42 @@ func TestTheJSONIsTheOffersWithTheirCommands(t *testing.T) {
 	}
 	if turin := got.Providers[1]; len(turin.Problems) != 1 || !turin.Offers[0].Expired || turin.Offers[0].Command != "" {
 		t.Errorf("got %+v", turin)
+	}
+}
+
+// hostile is a text that a terminal would obey.
+const hostile = "\x1b]0;title\a\u009b2J\r\u202e\nliqoctl"
+
+func dangerous(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
+
+// Every text of an Offer is hostile here, and nothing of it may reach a terminal as it is.
+func TestNoTextOfAProviderIsObeyed(t *testing.T) {
+	offer := operatortest.ProviderOffers(noon)[0]
+	s := &offer.Status
+	s.ClusterID, s.Title, s.Currency, s.Period, s.URL = hostile, hostile, hostile, hostile, hostile
+	s.Price, s.OnExcess, s.Message = hostile, hostile, hostile
+	s.StorageClasses, s.IngressClasses, s.LoadBalancerClasses = []string{hostile}, []string{hostile}, []string{hostile}
+	s.Labels = map[string]v1alpha1.LabelValue{hostile: hostile}
+	p := readFrom(t, "milan", offer)
+	c := &rest.Federation{Providers: []rest.FederationProvider{p}}
+	if !federation.Fit(c.Providers, nil, create()) {
+		t.Fatal("nothing can be asked for")
+	}
+	var out strings.Builder
+	printer := output.Printer{Out: &out, Width: 120}
+	for name, show := range map[string]func() error{
+		"table": func() error { return printer.Table(table(c, output.Wide, noon)) },
+		"JSON":  func() error { return printer.Value(output.JSON, c) },
+		"YAML":  func() error { return printer.Value(output.YAML, c) },
+	} {
+		out.Reset()
+		test.Must(t, show())
+		text := strings.ReplaceAll(out.String(), "\n", " ")
+		if strings.ContainsFunc(text, dangerous) || !strings.Contains(text, `x1b]0;title`) {
+			t.Errorf("%s: %q", name, out.String())
+		}
+		if strings.Contains(out.String(), "\nliqoctl") {
+			t.Errorf("%s: a text looks like a command: %s", name, out.String())
+		}
 	}
 }

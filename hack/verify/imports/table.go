@@ -185,6 +185,11 @@ var table = []rule{
 		why: "it brings consumers to the engine, and knows nothing of what they are offered",
 	},
 	{
+		place: "internal/source/federation",
+		may:   []string{"api", "internal/capacity", "internal/kube", "internal/quantity", "internal/visible"},
+		why:   "it brings what other clusters publish, and knows nothing of what this one offers",
+	},
+	{
 		place: "internal/source",
 		may: []string{
 			"internal/capacity", "internal/quantity", "internal/selection", "internal/kube", "internal/visible", "proto",

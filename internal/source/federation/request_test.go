@@ -1,15 +1,27 @@
-package catalog
+package federation
 
 import (
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/operatortest"
 )
+
+// amounts returns amounts as they are written, as in cpu=2,memory=4Gi, sorted by resource.
+func amounts(of v1alpha1.Quantities) string {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		texts = append(texts, string(name)+"="+new(of[name]).Text())
+	}
+	return strings.Join(texts, ",")
+}
 
 func quantities(t *testing.T, text string) v1alpha1.Quantities {
 	t.Helper()
@@ -19,7 +31,7 @@ func quantities(t *testing.T, text string) v1alpha1.Quantities {
 			all[corev1.ResourceName(name)] = v1alpha1.Quantity{}
 			continue
 		}
-		one, err := parseAmounts(item)
+		one, err := ParseAmounts(item)
 		test.Must(t, err)
 		maps.Copy(all, one)
 	}
@@ -30,7 +42,7 @@ func TestARequestIsGrantedInFullOrNotMade(t *testing.T) {
 	const some = "cpu=4,memory=8Gi,pods=20,nvidia.com/gpu=0"
 	for name, tc := range map[string]struct {
 		available, defaults, fits string
-		modify                    func(*Entry)
+		modify                    func(*rest.FederationOffer)
 		want                      string
 	}{
 		"all that is available, without what is not": {available: some, want: "cpu=4,memory=8Gi,pods=20"},
@@ -56,22 +68,22 @@ func TestARequestIsGrantedInFullOrNotMade(t *testing.T) {
 		"no cpu, but a part":             {available: "cpu=0,memory=8Gi,pods=20", fits: "memory=1Gi"},
 		"no pods":                        {available: "cpu=4,memory=8Gi"},
 		"a default of 0 pods":            {available: some, defaults: "pods=0", fits: "cpu=2,memory=4Gi"},
-		"an Offer that expired":          {available: some, modify: func(e *Entry) { e.Expired = true }},
-		"a consumer that is cordoned":    {available: some, modify: func(e *Entry) { e.Reason = v1alpha1.CatalogCordoned }},
-		"a reason that nobody has heard": {available: some, modify: func(e *Entry) { e.Reason = "Sure" }},
+		"an Offer that expired":          {available: some, modify: func(e *rest.FederationOffer) { e.Expired = true }},
+		"a consumer that is cordoned":    {available: some, modify: func(e *rest.FederationOffer) { e.Reason = v1alpha1.CatalogCordoned }},
+		"a reason that nobody has heard": {available: some, modify: func(e *rest.FederationOffer) { e.Reason = "Sure" }},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := Entry{OfferStatus: v1alpha1.OfferStatus{Available: quantities(t, tc.available), Reason: v1alpha1.CatalogAvailable}}
+			e := rest.FederationOffer{OfferStatus: v1alpha1.OfferStatus{Available: quantities(t, tc.available), Reason: v1alpha1.CatalogAvailable}}
 			if tc.defaults != "" {
 				e.Defaults = quantities(t, tc.defaults)
 			}
 			if tc.modify != nil {
 				tc.modify(&e)
 			}
-			fits, err := parseAmounts(tc.fits)
+			fits, err := ParseAmounts(tc.fits)
 			test.Must(t, err)
 			asked := amounts(fits)
-			got, ok := e.request(fits)
+			got, ok := request(&e, fits)
 			if ok != (tc.want != "") || ok && amounts(got) != tc.want {
 				t.Errorf("got %v, %s; want %s", ok, amounts(got), tc.want)
 			}
@@ -97,23 +109,28 @@ func TestAmountsThatNoSliceCouldAskForAreRefused(t *testing.T) {
 		"cpu=4;memory=8Gi": `"4;memory=8Gi" is not an amount of cpu above 0`,
 		"a b/c=1":          `"a b/c" is not the name of a resource`,
 	} {
-		_, err := parseAmounts(text)
-		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "--fits="+text+": ") {
+		_, err := ParseAmounts(text)
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}
 	}
 }
 
 func TestOnlyWhatFitsIsKept(t *testing.T) {
+	var items []any
+	for _, o := range operatortest.ProviderOffers(noon) {
+		items = append(items, o)
+	}
 	for fits, want := range map[string]string{"": "gold silver spot ", "cpu=2": "gold silver ", "cpu=3": "gold ", "cpu=8": ""} {
-		c := two(t)
-		c.Providers = c.Providers[:1]
-		amounts, err := parseAmounts(fits)
+		read, err := readFrom(t, items...)
 		test.Must(t, err)
-		found := c.ask(amounts, names().command)
+		providers := []rest.FederationProvider{{ClusterID: "milan", Offers: read.Offers}}
+		wanted, err := ParseAmounts(fits)
+		test.Must(t, err)
+		found := Fit(providers, wanted, names().CreateSlice)
 		got := ""
-		for _, e := range c.Providers[0].Offers {
-			got += e.Class + " "
+		for _, o := range providers[0].Offers {
+			got += o.Class + " "
 		}
 		if got != want || found != (want != "") {
 			t.Errorf("%s: got %s, %v; want %s", fits, got, found, want)

@@ -1,15 +1,22 @@
-package catalog
+package federation
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientrest "k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"proffer.dev/proffer/api/v1alpha1"
 )
 
 const (
@@ -19,18 +26,20 @@ const (
 	maxHeader = 64 << 10
 )
 
-// providerConnection reaches the API server of one provider.
-type providerConnection struct {
+// Connection reaches the API server of one provider.
+type Connection struct {
 	http   *http.Client
 	server *url.URL
+	// namespace is the tenant namespace of this cluster at the provider.
+	namespace string
 	// token is empty for an identity that is a certificate, as Liqo's are.
 	token string
 }
 
 // connect uses the inline data of a kubeconfig and nothing else: no program, no file, no credentials
 // of the caller. It refuses a kubeconfig that asks for more. Liqo writes none of that, and who may
-// write the Secret must not be able to act as whoever runs the command.
-func connect(kubeconfig []byte) (*providerConnection, error) {
+// write the Secret must not be able to act as whoever reads it.
+func connect(kubeconfig []byte, namespace string) (*Connection, error) {
 	if len(kubeconfig) > maxKubeconfig {
 		return nil, fmt.Errorf("its kubeconfig has more than %d bytes", maxKubeconfig)
 	}
@@ -66,14 +75,14 @@ func connect(kubeconfig []byte) (*providerConnection, error) {
 	if err != nil {
 		return nil, errors.New("the certificates in its kubeconfig cannot be read")
 	}
-	return &providerConnection{
+	return &Connection{
 		http: &http.Client{
 			Transport: &http.Transport{
 				Proxy: proxy, TLSClientConfig: tls, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
-		server: server, token: user.Token,
+		server: server, namespace: namespace, token: user.Token,
 	}, nil
 }
 
@@ -110,4 +119,49 @@ func parseServer(text string) (*url.URL, error) {
 		return nil, errors.New("the server in its kubeconfig is not an address that begins with https://")
 	}
 	return server, nil
+}
+
+// get asks for the Offers, and returns the body of the answer. The caller must close it.
+func (c *Connection) get(ctx context.Context, query url.Values) (io.ReadCloser, error) {
+	version := v1alpha1.GroupVersion
+	offers := c.server.JoinPath("apis", version.Group, version.Version, "namespaces", c.namespace, "offers")
+	offers.RawQuery = query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, offers.String(), http.NoBody)
+	if err != nil {
+		return nil, err
+	}
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "proffer")
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		// The cause has neither the method nor the URL.
+		return nil, fmt.Errorf("it cannot be reached: %w", cmp.Or(errors.Unwrap(err), err))
+	}
+	if response.StatusCode == http.StatusOK {
+		return response.Body, nil
+	}
+	defer func() { _ = response.Body.Close() }()
+	return nil, refusal(response)
+}
+
+// refusal explains an answer that is not 200.
+func refusal(response *http.Response) error {
+	switch code := response.StatusCode; {
+	case code == http.StatusUnauthorized:
+		return errors.New("it does not accept the identity of this cluster: " +
+			"its certificate may have expired, or the peering is over")
+	case code == http.StatusForbidden, code == http.StatusNotFound:
+		return errors.New("it publishes no catalog to this cluster")
+	case code >= 300 && code < 400:
+		return fmt.Errorf("it answers %d, a redirect, which is not followed", code)
+	default:
+		text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // What was read is enough.
+		if status := (&metav1.Status{}); json.Unmarshal(text, status) == nil && status.Message != "" {
+			text = []byte(status.Message)
+		}
+		return fmt.Errorf("it answers %d: %s", code, text)
+	}
 }

@@ -1,4 +1,4 @@
-package catalog
+package federation
 
 import (
 	"os"
@@ -44,7 +44,7 @@ func TestOnlyInlineDataOfAKubeconfigIsUsed(t *testing.T) {
 		"insecure-skip-tls-verify": func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { c.InsecureSkipTLSVerify = true },
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := connect(kubeconfig(t, edit))
+			_, err := connect(kubeconfig(t, edit), "rome")
 			if err == nil || !strings.Contains(err.Error(), "its kubeconfig has "+name+", which Liqo does not write") {
 				t.Errorf("got %v", err)
 			}
@@ -83,7 +83,7 @@ func TestAKubeconfigThatLeadsNowhereIsRefused(t *testing.T) {
 		"an alias bomb": {[]byte("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"), "its kubeconfig cannot be read"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := connect(tc.text)
+			_, err := connect(tc.text, "rome")
 			if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "LS0t") {
 				t.Errorf("got %v, want %s", err, tc.want)
 			}
@@ -94,8 +94,8 @@ func TestAKubeconfigThatLeadsNowhereIsRefused(t *testing.T) {
 func TestAKubeconfigOfLiqoIsUsed(t *testing.T) {
 	c, err := connect(kubeconfig(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) {
 		c.Server, c.ProxyURL = "https://192.0.2.1:6443/clusters/milan", "http://192.0.2.2:8118"
-	}))
-	if err != nil || c.server.String() != "https://192.0.2.1:6443/clusters/milan" || c.token != "rome" {
+	}), "liqo-tenant-rome")
+	if err != nil || c.server.String() != "https://192.0.2.1:6443/clusters/milan" || c.token != "rome" || c.namespace != "liqo-tenant-rome" {
 		t.Errorf("got %+v, %v", c, err)
 	}
 }

@@ -1,4 +1,4 @@
-package catalog
+package federation
 
 import (
 	"fmt"
@@ -8,21 +8,22 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/quantity"
 )
 
-// required are the resources without which nothing runs on a virtual node.
-var required = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
+// Required are the resources without which nothing runs on a virtual node.
+var Required = []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory, corev1.ResourcePods}
 
-// parseAmounts parses the value of --fits. An empty text has no amounts.
-func parseAmounts(text string) (v1alpha1.Quantities, error) {
+// ParseAmounts parses amounts that have to fit, as in cpu=4,memory=8Gi. An empty text has no amounts.
+func ParseAmounts(text string) (v1alpha1.Quantities, error) {
 	if text == "" {
 		return nil, nil
 	}
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("--fits=%s: %s: write RESOURCE=AMOUNT[,RESOURCE=AMOUNT...], such as cpu=4,memory=8Gi",
-			text, fmt.Sprintf(format, args...))
+		return fmt.Errorf("%s: write RESOURCE=AMOUNT[,RESOURCE=AMOUNT...], such as cpu=4,memory=8Gi",
+			fmt.Sprintf(format, args...))
 	}
 	amounts := v1alpha1.Quantities{}
 	for item := range strings.SplitSeq(text, ",") {
@@ -49,18 +50,18 @@ func parseAmounts(text string) (v1alpha1.Quantities, error) {
 	return amounts, nil
 }
 
-// request returns the amounts of a ResourceSlice that asks an entry for these amounts, or for all that
+// request returns the amounts of a ResourceSlice that asks an Offer for these amounts, or for all that
 // is available if there are none. It is false if the slice would not be granted in full, or nothing
 // could run on it.
 //
 // For what it does not ask for, a slice gets the available part of the class's defaults, and nothing of
 // other resources. So the request names cpu, memory and pods where no default has them, or has more
 // than is available.
-func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool) {
-	if e.Expired || e.Reason != v1alpha1.CatalogAvailable {
+func request(o *rest.FederationOffer, amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool) {
+	if o.Expired || o.Reason != v1alpha1.CatalogAvailable {
 		return nil, false
 	}
-	available := grantable(e.Available)
+	available := grantable(o.Available)
 	all := maps.Clone(amounts)
 	if len(all) == 0 {
 		all = maps.Clone(available)
@@ -71,10 +72,10 @@ func (e *Entry) request(amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool)
 			return nil, false
 		}
 	}
-	for _, name := range required {
+	for _, name := range Required {
 		q, asked := all[name]
 		if !asked {
-			standard, ok := e.Defaults[name]
+			standard, ok := o.Defaults[name]
 			if q = available[name]; ok && standard.Cmp(q.Quantity) <= 0 {
 				q = standard
 			} else {
@@ -100,21 +101,22 @@ func grantable(amounts v1alpha1.Quantities) v1alpha1.Quantities {
 	return all
 }
 
-// ask sets the command of each entry, and with amounts keeps only the entries that fit. It reports
-// whether there is one.
-func (c *Catalog) ask(
-	amounts v1alpha1.Quantities, command func(provider, class string, amounts v1alpha1.Quantities) string,
+// Fit sets the command of each Offer, and with amounts keeps only the Offers that fit. It reports whether
+// there is one.
+func Fit(
+	providers []rest.FederationProvider, amounts v1alpha1.Quantities,
+	command func(provider, class string, amounts v1alpha1.Quantities) string,
 ) (found bool) {
-	for i := range c.Providers {
-		p := &c.Providers[i]
+	for i := range providers {
+		p := &providers[i]
 		kept := p.Offers[:0]
-		for _, e := range p.Offers {
-			wanted, ok := e.request(amounts)
+		for _, o := range p.Offers {
+			wanted, ok := request(&o, amounts)
 			if ok {
-				e.Command, found = command(p.ClusterID, e.Class, wanted), true
+				o.Command, found = command(p.ClusterID, o.Class, wanted), true
 			}
 			if ok || len(amounts) == 0 {
-				kept = append(kept, e)
+				kept = append(kept, o)
 			}
 		}
 		p.Offers = kept

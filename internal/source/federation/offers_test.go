@@ -1,4 +1,4 @@
-package catalog
+package federation
 
 import (
 	"encoding/json"
@@ -12,13 +12,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/operatortest"
 )
 
 // hostile is a text that a terminal would obey.
 const hostile = "\x1b]0;title\a\u009b2J\r\u202e\nliqoctl"
+
+var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
+
+// readFrom returns what is read of a list with these items at noon.
+func readFrom(t *testing.T, items ...any) (r Reading, err error) {
+	t.Helper()
+	text, err := json.Marshal(map[string]any{"kind": "OfferList", "items": items})
+	test.Must(t, err)
+	return r, r.Read(strings.NewReader(string(text)), func() time.Time { return noon })
+}
 
 // object is a well-formed Offer of the class, with an edit of its status.
 func object(t *testing.T, class string, edit func(status map[string]any)) map[string]any {
@@ -67,7 +76,7 @@ func TestNonsenseHarmsOnlyItsOwnOffer(t *testing.T) {
 		"a resource that a terminal does": {func(s map[string]any) { s["available"] = map[string]any{hostile: "1"} }, `is not the name of a resource`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p, err := readFrom(t, "milan", object(t, "gold", func(map[string]any) {}), object(t, "wrong", tc.edit), object(t, "silver", func(map[string]any) {}))
+			p, err := readFrom(t, object(t, "gold", func(map[string]any) {}), object(t, "wrong", tc.edit), object(t, "silver", func(map[string]any) {}))
 			if err != nil || len(p.Offers) != 2 || len(p.Problems) != 1 {
 				t.Fatalf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
 			}
@@ -82,47 +91,9 @@ func dangerous(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.
 
 func TestAClassIsThereOnce(t *testing.T) {
 	gold := object(t, "gold", func(map[string]any) {})
-	p, err := readFrom(t, "milan", gold, gold)
+	p, err := readFrom(t, gold, gold)
 	if want := []string{"Offers left out: 1; the first: gold is there twice"}; err != nil || len(p.Offers) != 1 || !cmp.Equal(p.Problems, want) {
 		t.Errorf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
-	}
-}
-
-// Every text of an Offer is hostile here, and nothing of it may reach a terminal as it is.
-func TestNoTextOfAProviderIsObeyed(t *testing.T) {
-	o := object(t, "gold", func(s map[string]any) {
-		for _, field := range []string{"clusterID", "title", "currency", "period", "url", "price", "onExcess", "message"} {
-			s[field] = hostile
-		}
-		for _, field := range []string{"storageClasses", "ingressClasses", "loadBalancerClasses"} {
-			s[field] = []string{hostile}
-		}
-		s["labels"], s["prices"] = map[string]string{hostile: hostile}, map[string]string{hostile: hostile}
-	})
-	p, err := readFrom(t, "milan", o)
-	if err != nil || len(p.Offers) != 1 {
-		t.Fatalf("%v %+v", err, p)
-	}
-	c := &Catalog{Providers: []Provider{p}}
-	if !c.ask(nil, names().command) {
-		t.Fatal("nothing can be asked for")
-	}
-	var out strings.Builder
-	printer := output.Printer{Out: &out, Width: 120}
-	for name, show := range map[string]func() error{
-		"table": func() error { return printer.Table(c.table(output.Wide, noon)) },
-		"JSON":  func() error { return printer.Value(output.JSON, c) },
-		"YAML":  func() error { return printer.Value(output.YAML, c) },
-	} {
-		out.Reset()
-		test.Must(t, show())
-		text := strings.ReplaceAll(out.String(), "\n", " ")
-		if strings.ContainsFunc(text, dangerous) || !strings.Contains(text, `x1b]0;title`) {
-			t.Errorf("%s: %q", name, out.String())
-		}
-		if strings.Contains(out.String(), "\nliqoctl") {
-			t.Errorf("%s: a text looks like a command: %s", name, out.String())
-		}
 	}
 }
 
@@ -139,8 +110,8 @@ func TestAnAnswerThatIsNoListOfOffersIsRefused(t *testing.T) {
 		`{"a": "` + strings.Repeat("x", maxAnswer) + `"}`: "its answer has more than 4 MiB",
 		`{"items": [` + strings.Repeat("[", 20_000):       "its answer is not a list of Offers: ",
 	} {
-		p := &Provider{}
-		if err := p.read(strings.NewReader(text), time.Now); err == nil || !strings.HasPrefix(err.Error(), want) || len(p.Offers) > 0 {
+		p := &Reading{}
+		if err := p.Read(strings.NewReader(text), time.Now); err == nil || !strings.HasPrefix(err.Error(), want) || len(p.Offers) > 0 {
 			t.Errorf("%.40s: got %v, want %s", text, err, want)
 		}
 	}
@@ -151,7 +122,7 @@ func TestWhatFollowsTooManyOffersIsLeftOut(t *testing.T) {
 	for i := range maxOffers + 1 {
 		items = append(items, object(t, fmt.Sprintf("c%d", i), func(map[string]any) {}))
 	}
-	p, err := readFrom(t, "milan", items...)
+	p, err := readFrom(t, items...)
 	if want := []string{"it has more than 200 Offers, and the others are left out"}; err != nil || len(p.Offers) != maxOffers || !cmp.Equal(p.Problems, want) {
 		t.Errorf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
 	}
@@ -168,7 +139,7 @@ func TestALargeOfferIsRead(t *testing.T) {
 		s["prices"], s["labels"] = numbered(64, "999999999.999999999"), numbered(64, strings.Repeat("x", 63))
 		s["message"], s["storageClasses"] = strings.Repeat("x", 4096), slices.Repeat([]string{strings.Repeat("x", 253)}, 256)
 	})
-	p, err := readFrom(t, "milan", o)
+	p, err := readFrom(t, o)
 	if err != nil || len(p.Offers) != 1 || len(p.Problems) > 0 {
 		t.Fatalf("%v %q", err, p.Problems)
 	}
