@@ -24,8 +24,11 @@ const (
 // publicSpec are the fields of the early shape's spec. A stranger may see them, and no others.
 var publicSpec = []string{
 	"clusterIdentity", "outgoingPeeringEnabled", "incomingPeeringEnabled", "networkingEnabled", "foreignAuthUrl",
-	"insecureSkipTLSVerify", "ttl",
+	"insecureSkipTLSVerify", "ttl", apiServerURL,
 }
+
+// apiServerURL is the member with the address of a cluster of Liqo v1, which the early shape does not have.
+const apiServerURL = "apiServerUrl"
 
 // Native returns the objects as they are stored, without managedFields.
 func (f *ForeignClusters) Native() []map[string]any {
@@ -97,8 +100,8 @@ func object(metadata, spec map[string]any) map[string]any {
 // convert returns a ForeignCluster of core.liqo.io/v1beta1 in the early shape.
 //
 // A cluster is a Provider if it provides resources to this one: the outgoing peering of Liqo v0. The ID
-// of a cluster in Liqo v1 is its name. Liqo v1 has no authentication service, verifies certificates and
-// forgets no cluster after a time.
+// of a cluster in Liqo v1 is its name. Liqo v1 has no authentication service, so the address of the API server
+// stands where callers look for an address. It verifies certificates, and forgets no cluster after a time.
 func convert(stored map[string]any, id string) map[string]any {
 	metadata := map[string]any{}
 	for _, name := range []string{"name", "uid", "creationTimestamp"} {
@@ -120,6 +123,7 @@ func convert(stored map[string]any, id string) map[string]any {
 	case "ConsumerAndProvider":
 		outgoing, incoming = yes, yes
 	}
+	address := textAt(stored, "status", apiServerURL)
 	networking := no
 	if enabled, ok := mapAt(stored, "status", "modules", "networking")["enabled"].(bool); ok && enabled {
 		networking = yes
@@ -129,9 +133,10 @@ func convert(stored map[string]any, id string) map[string]any {
 		"outgoingPeeringEnabled": outgoing,
 		"incomingPeeringEnabled": incoming,
 		"networkingEnabled":      networking,
-		"foreignAuthUrl":         "",
+		"foreignAuthUrl":         address,
 		"insecureSkipTLSVerify":  false,
 		"ttl":                    0,
+		apiServerURL:             address,
 	})
 }
 

@@ -113,7 +113,8 @@ func TestAClusterOfLiqoV1HasTheEarlyShape(t *testing.T) {
 			spec := map[string]any{
 				"clusterIdentity":        map[string]any{"clusterID": "rome", "clusterName": "rome"},
 				"outgoingPeeringEnabled": tc.outgoing, "incomingPeeringEnabled": tc.incoming, "networkingEnabled": tc.network,
-				"foreignAuthUrl": "", "insecureSkipTLSVerify": false, "ttl": 0,
+				"foreignAuthUrl": "https://10.0.0.1:6443", "insecureSkipTLSVerify": false, "ttl": 0,
+				"apiServerUrl": "https://10.0.0.1:6443",
 			}
 			want := []map[string]any{object(map[string]any{
 				"name": "rome", "uid": "u-rome", "creationTimestamp": "2026-01-02T03:04:05Z",
@@ -172,7 +173,7 @@ func TestFieldsThatLiqoDroppedAreFilledIn(t *testing.T) {
 			t.Errorf("with %s: %v", network, early)
 		}
 		public := mapAt(list.Public()[0], "spec")
-		if len(public) != len(publicSpec) || public["foreignProxyUrl"] != nil || mapAt(list.Public()[0], "status") != nil {
+		if len(public) != len(publicSpec)-1 || public[apiServerURL] != nil || public["foreignProxyUrl"] != nil || mapAt(list.Public()[0], "status") != nil {
 			t.Errorf("a stranger sees %v", public)
 		}
 		if native := mapAt(list.Native()[0], "spec"); native["ttl"] != nil {
