@@ -8,6 +8,13 @@ const (
 	CatalogPath  = "/api/catalog"
 )
 
+// ScopeParam is the parameter of GET /api/catalog that names what it is of: without it, of this cluster for its
+// consumers, and with FederationScope, of the providers for this cluster.
+const (
+	ScopeParam      = "scope"
+	FederationScope = "federation"
+)
+
 // Catalog is the answer to GET /api/catalog.
 type Catalog struct {
 	Evaluated

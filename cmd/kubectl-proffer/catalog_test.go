@@ -57,7 +57,7 @@ var hostileProviders = map[string]hostile{
 		writeEndless(w, r, `{"items":[{"metadata":{"name":"gold"},"status":{"available":{`, `"a":1,`)
 	}, "its answer has more than 4 MiB"},
 	"deep": {func(w http.ResponseWriter, r *http.Request) { writeEndless(w, r, `{"items":[`, `[{"a":`) },
-		"its answer is not a list of Offers: "},
+		"its answer has more than 4 MiB"},
 	"zipped": {func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(bomb())

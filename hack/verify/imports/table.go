@@ -228,7 +228,8 @@ var table = []rule{
 	{
 		place: "internal/web",
 		may: []string{
-			"api", "internal/policy", "internal/source/consumers", "internal/toggle", "internal/overview",
+			"api", "internal/policy", "internal/source/consumers", "internal/source/federation", "internal/toggle",
+			"internal/overview",
 			"internal/trends", "internal/capacity", "internal/catalog", "internal/rehearse", "internal/table",
 			"internal/offer", "internal/plugins/filters", "internal/visible", "internal/quantity",
 		},

@@ -147,6 +147,21 @@ func (c *Connection) get(ctx context.Context, query url.Values) (io.ReadCloser, 
 	return nil, refusal(response)
 }
 
+// awaitChange reports whether the provider announces a change of its Offers after a version. It returns false when
+// the provider ends the request, or the context ends. What exactly has changed does not matter.
+func (c *Connection) awaitChange(ctx context.Context, version string) bool {
+	body, err := c.get(ctx, url.Values{"watch": {"1"}, "resourceVersion": {version}})
+	if err != nil {
+		return false
+	}
+	defer func() { _ = body.Close() }()
+	n, _ := body.Read(make([]byte, 1))
+	return n > 0
+}
+
+// errNotPublished is the error for a provider that lets this cluster read no Offers.
+var errNotPublished = errors.New("it publishes no catalog to this cluster")
+
 // refusal explains an answer that is not 200.
 func refusal(response *http.Response) error {
 	switch code := response.StatusCode; {
@@ -154,7 +169,7 @@ func refusal(response *http.Response) error {
 		return errors.New("it does not accept the identity of this cluster: " +
 			"its certificate may have expired, or the peering is over")
 	case code == http.StatusForbidden, code == http.StatusNotFound:
-		return errors.New("it publishes no catalog to this cluster")
+		return errNotPublished
 	case code >= 300 && code < 400:
 		return fmt.Errorf("it answers %d, a redirect, which is not followed", code)
 	default:

@@ -13,7 +13,7 @@ import (
 )
 
 // kubeconfig is one that Liqo could have written, with an edit. It has no certificates.
-func kubeconfig(t *testing.T, edit func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
+func kubeconfig(t testing.TB, edit func(*clientcmdapi.Cluster, *clientcmdapi.AuthInfo)) []byte {
 	t.Helper()
 	cluster, user := &clientcmdapi.Cluster{Server: "https://192.0.2.1:6443"}, &clientcmdapi.AuthInfo{Token: "rome"}
 	edit(cluster, user)

@@ -7,11 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/url"
+	"regexp"
 	"slices"
 	"strconv"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -29,6 +32,8 @@ const (
 	// maxAnswer bounds an answer, and maxOffer one Offer in it, in bytes of JSON.
 	maxAnswer = 4 << 20
 	maxOffer  = 128 << 10
+	// maxKept bounds what is kept of all Offers of a provider, in bytes of JSON.
+	maxKept = 256 << 10
 	// maxRefusal bounds what is read of an answer that is an error, in bytes.
 	maxRefusal = 64 << 10
 	// maxProblem bounds what is shown of a provider's error, in bytes.
@@ -55,6 +60,11 @@ type Reading struct {
 	Offers []rest.FederationOffer
 	// Problems say what could not be read, in one line each.
 	Problems []string
+
+	// at is the connection that it was read over, and version the version that changes follow, empty if the
+	// answer has none.
+	at      *Connection
+	version string
 }
 
 // Problem adds what is wrong, in one line. A part of it may be the provider's.
@@ -68,9 +78,8 @@ func Ask(
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	r.Offers = []rest.FederationOffer{}
-	at, err := id.Connect(ctx, secrets)
-	if err == nil {
-		err = at.read(ctx, &r, now)
+	if r.at, err = id.Connect(ctx, secrets); err == nil {
+		err = r.at.read(ctx, &r, now)
 	}
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("it does not answer within %s", limit)
@@ -91,33 +100,16 @@ func (c *Connection) read(ctx context.Context, into *Reading, now func() time.Ti
 // the whole answer.
 func (r *Reading) Read(answer io.Reader, now func() time.Time) error {
 	limited := &io.LimitedReader{R: answer, N: maxAnswer}
-	seen, left, first := map[string]bool{}, 0, error(nil)
-	err := eachItem(jsonstream.NewUnbounded(limited), func(item *json.RawMessage) error {
-		if left+len(r.Offers) >= maxOffers {
-			return errTooMany
-		}
-		e, err := parse(*item, now())
-		if err == nil && seen[e.Class] {
-			err = fmt.Errorf("%s is there twice", e.Class)
-		}
-		if err != nil {
-			left++
-			first = cmp.Or(first, err)
-			return nil
-		}
-		seen[e.Class] = true
-		r.Offers = append(r.Offers, e)
-		return nil
-	})
+	left, err := r.items(jsonstream.NewReader(limited), now())
 	slices.SortFunc(r.Offers, func(a, b rest.FederationOffer) int { return cmp.Compare(a.Class, b.Class) })
 	for i := range r.Offers {
-		if e := &r.Offers[i]; e.Expired {
-			r.Problem(fmt.Errorf("its Offer %s is not kept up to date: it was valid until %s", e.Class,
-				e.ValidUntil.UTC().Format(time.RFC3339)))
+		if o := &r.Offers[i]; o.Expired {
+			r.Problem(fmt.Errorf("its Offer %s is not kept up to date: it was valid until %s", o.Class,
+				o.ValidUntil.UTC().Format(time.RFC3339)))
 		}
 	}
-	if left > 0 {
-		r.Problem(fmt.Errorf("Offers left out: %d; the first: %w", left, first))
+	if left.number > 0 {
+		r.Problem(fmt.Errorf("it has Offers that are left out: %d; the first: %w", left.number, left.first))
 	}
 	switch {
 	case errors.Is(err, errTooMany):
@@ -132,31 +124,89 @@ func (r *Reading) Read(answer io.Reader, now func() time.Time) error {
 
 var errTooMany = errors.New("too many items")
 
-// eachItem calls item for each element of the member items of a list. It keeps one element at a time.
-func eachItem(in *jsonstream.Reader, item func(text *json.RawMessage) error) error {
-	found := false
+// leftOut counts the Offers that are left out, and says why the first one is.
+type leftOut struct {
+	number int
+	first  error
+}
+
+func (l *leftOut) add(err error) {
+	l.number++
+	l.first = cmp.Or(l.first, err)
+}
+
+// items reads the version and the items of a list. It keeps the text of one item at a time.
+func (r *Reading) items(in *jsonstream.Reader, now time.Time) (left leftOut, _ error) {
+	found, size := false, 0
 	err := in.Object(func(key string) error {
-		if key != "items" || found {
-			return nil
-		}
-		found = true
-		if err := in.Expect(jsonstream.Array); err != nil {
+		switch key {
+		case "metadata":
+			_, err := in.Members(func(key string) (err error) {
+				if key == "resourceVersion" {
+					r.version, _, err = in.String(maxName)
+				}
+				return err
+			})
+			return err
+		case "items":
+			found = true
+			if err := in.Expect(jsonstream.Array); err != nil {
+				return err
+			}
+			_, err := in.Elements(func() error {
+				if left.number+len(r.Offers) >= maxOffers {
+					return errTooMany
+				}
+				value, whole, err := in.Value(maxOffer)
+				if err != nil {
+					return err
+				}
+				if err := r.add(value, whole, &size, now); err != nil {
+					left.add(err)
+				}
+				return nil
+			})
 			return err
 		}
-		return jsonstream.List(in, item)
+		return nil
 	})
 	if err == nil && !found {
-		return errors.New("it has no items")
+		err = errors.New("it has no items")
 	}
-	return err
+	return left, err
+}
+
+// add adds an Offer unless its class is there, or all have more than maxKept bytes together.
+func (r *Reading) add(item any, whole bool, size *int, now time.Time) error {
+	if !whole {
+		return fmt.Errorf("one has more than %d KiB", maxOffer>>10)
+	}
+	text, err := json.Marshal(item)
+	if err != nil {
+		return err
+	}
+	o, err := parse(text, now)
+	if err != nil {
+		return err
+	}
+	if slices.ContainsFunc(r.Offers, func(other rest.FederationOffer) bool { return other.Class == o.Class }) {
+		return fmt.Errorf("%s is there twice", o.Class)
+	}
+	kept, err := json.Marshal(o.OfferStatus)
+	if err != nil {
+		return err
+	}
+	if *size+len(kept) > maxKept {
+		return fmt.Errorf("with %s, its Offers have more than %d KiB", o.Class, maxKept>>10)
+	}
+	*size += len(kept)
+	r.Offers = append(r.Offers, o)
+	return nil
 }
 
 // parse turns an Offer of a stranger into an entry: its class and the names of resources have the
 // characters that names have, its amounts can be computed with, and its texts can be printed.
 func parse(text json.RawMessage, now time.Time) (rest.FederationOffer, error) {
-	if len(text) > maxOffer {
-		return rest.FederationOffer{}, fmt.Errorf("one has more than %d KiB", maxOffer>>10)
-	}
 	var o v1alpha1.Offer
 	if err := json.Unmarshal(text, &o); err != nil {
 		return rest.FederationOffer{}, fmt.Errorf("one is not an Offer: %w", err)
@@ -197,13 +247,31 @@ func checkAmounts(amounts v1alpha1.Quantities) error {
 	return nil
 }
 
-// clean makes every text of a provider one line that can be printed, also as JSON or YAML.
+// The characters that the CRD allows in an address and in a currency.
+var (
+	address  = regexp.MustCompile(`^https?://[A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?(:[0-9]{1,5})?([/?#][!-~]*)?$`)
+	currency = regexp.MustCompile(`^[A-Z]{3}$`)
+)
+
+// clean makes every text of a provider one line that can be printed, also as JSON or YAML. It drops an address, a
+// currency, a period and prices that no policy could have: programs compare them, and browsers follow addresses.
 func clean(s v1alpha1.OfferStatus) v1alpha1.OfferStatus {
 	s.ClusterID = tidy(s.ClusterID, maxName)
-	s.Title, s.URL = tidyAs(s.Title, maxText), tidyAs(s.URL, maxURL)
-	s.Currency, s.Period, s.Price = tidyAs(s.Currency, maxText), tidyAs(s.Period, maxText), tidy(s.Price, maxText)
+	s.Title, s.Price = tidyAs(s.Title, maxText), tidy(s.Price, maxText)
+	if !address.MatchString(string(s.URL)) || len(s.URL) > maxURL {
+		s.URL = ""
+	}
+	if !currency.MatchString(string(s.Currency)) {
+		s.Currency = ""
+	}
+	if s.Period != v1alpha1.PeriodHour && s.Period != v1alpha1.PeriodMonth {
+		s.Period = ""
+	}
 	s.OnExcess, s.Reason, s.Message = tidyAs(s.OnExcess, maxText), tidyAs(s.Reason, maxText), tidy(s.Message, maxMessage)
-	s.Labels, s.Prices = tidyMap(s.Labels), tidyMap(s.Prices)
+	s.Labels, s.Prices = tidyLabels(s.Labels), maps.Clone(s.Prices)
+	maps.DeleteFunc(s.Prices, func(name corev1.ResourceName, p v1alpha1.Price) bool {
+		return len(validation.IsQualifiedName(string(name))) > 0 || rat(p) == nil
+	})
 	for _, list := range [][]string{s.StorageClasses, s.IngressClasses, s.LoadBalancerClasses} {
 		for i := range list {
 			list[i] = tidy(list[i], maxName)
@@ -214,13 +282,13 @@ func clean(s v1alpha1.OfferStatus) v1alpha1.OfferStatus {
 
 func tidyAs[T ~string](text T, most int) T { return T(tidy(string(text), most)) }
 
-func tidyMap[M ~map[K]V, K, V ~string](m M) M {
-	if m == nil {
+func tidyLabels(labels v1alpha1.Labels) v1alpha1.Labels {
+	if labels == nil {
 		return nil
 	}
-	clean := make(M, len(m))
-	for key, value := range m {
-		clean[tidyAs(key, maxKey)] = tidyAs(value, maxText)
+	clean := make(v1alpha1.Labels, len(labels))
+	for key, value := range labels {
+		clean[tidy(key, maxKey)] = tidyAs(value, maxText)
 	}
 	return clean
 }

@@ -72,7 +72,7 @@ func TestNonsenseHarmsOnlyItsOwnOffer(t *testing.T) {
 		"too many labels":                 {func(s map[string]any) { s["labels"] = numbered(65, "x") }, `a list that is too long`},
 		"too many prices":                 {func(s map[string]any) { s["prices"] = numbered(65, "1") }, `a list that is too long`},
 		"too many classes":                {func(s map[string]any) { s["storageClasses"] = slices.Repeat([]string{"x"}, 257) }, `a list that is too long`},
-		"a book":                          {func(s map[string]any) { s["message"] = strings.Repeat("x", maxOffer) }, `one has more than 128 KiB`},
+		"a book":                          {func(s map[string]any) { s["more"] = slices.Repeat([]string{"x"}, maxOffer/4) }, `one has more than 128 KiB`},
 		"a resource that a terminal does": {func(s map[string]any) { s["available"] = map[string]any{hostile: "1"} }, `is not the name of a resource`},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestNonsenseHarmsOnlyItsOwnOffer(t *testing.T) {
 			if err != nil || len(p.Offers) != 2 || len(p.Problems) != 1 {
 				t.Fatalf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
 			}
-			if got := p.Problems[0]; !strings.HasPrefix(got, "Offers left out: 1; the first: ") || !strings.Contains(got, tc.want) || strings.ContainsFunc(got, dangerous) {
+			if got := p.Problems[0]; !strings.HasPrefix(got, "it has Offers that are left out: 1; the first: ") || !strings.Contains(got, tc.want) || strings.ContainsFunc(got, dangerous) {
 				t.Errorf("got %q, want %s", got, tc.want)
 			}
 		})
@@ -92,7 +92,7 @@ func dangerous(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.
 func TestAClassIsThereOnce(t *testing.T) {
 	gold := object(t, "gold", func(map[string]any) {})
 	p, err := readFrom(t, gold, gold)
-	if want := []string{"Offers left out: 1; the first: gold is there twice"}; err != nil || len(p.Offers) != 1 || !cmp.Equal(p.Problems, want) {
+	if want := []string{"it has Offers that are left out: 1; the first: gold is there twice"}; err != nil || len(p.Offers) != 1 || !cmp.Equal(p.Problems, want) {
 		t.Errorf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
 	}
 }

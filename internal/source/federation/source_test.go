@@ -1,0 +1,310 @@
+package federation
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/hack/controlplane"
+	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/kubetest"
+	"proffer.dev/proffer/test/operatortest"
+	"proffer.dev/proffer/test/providertest"
+)
+
+func TestMain(m *testing.M) { kubetest.Main(m) }
+
+// createWithStatus creates an object, and then writes its status, as Liqo does.
+func createWithStatus(t testing.TB, u *unstructured.Unstructured, status map[string]any) *unstructured.Unstructured {
+	t.Helper()
+	kubetest.Create(t, u)
+	u.Object["status"] = status
+	test.Must(t, kubetest.WriteStatus(t.Context(), kubetest.API(t), u))
+	return u
+}
+
+// keepCRDs installs what Liqo keeps of a provider.
+func keepCRDs(t testing.TB) {
+	t.Helper()
+	for _, file := range providertest.CRDs {
+		kubetest.Keep(t, controlplane.LiqoCRD(t, file))
+	}
+}
+
+// peer makes the peering with a provider.
+func peer(t testing.TB, id string, p *providertest.Provider) *unstructured.Unstructured {
+	t.Helper()
+	keepCRDs(t)
+	return p.Peer(t, kubetest.API(t), id)
+}
+
+// startSource runs a source of this cluster until the test ends.
+func startSource(t testing.TB) *Source {
+	t.Helper()
+	keepCRDs(t)
+	config := kubetest.Cluster(t).Config
+	objects, err := dynamic.NewForConfig(config)
+	test.Must(t, err)
+	secrets, err := corev1client.NewForConfig(config)
+	test.Must(t, err)
+	s := New(objects, secrets, logr.Discard())
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := s.Start(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	t.Cleanup(func() { cancel(); running.Wait() })
+	return s
+}
+
+// of returns what a source knows of a provider, nil if it does not know it.
+func of(s *Source, id string, now time.Time) *rest.FederationProvider {
+	all := s.Federation(now).Providers
+	if i := slices.IndexFunc(all, func(p rest.FederationProvider) bool { return p.ClusterID == id }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// offersOf are those of a provider at this time.
+func offersOf(now time.Time) []v1alpha1.Offer { return operatortest.ProviderOffers(now) }
+
+func TestAChangeIsSeenLongBeforeTheNextPeriod(t *testing.T) {
+	now := time.Now()
+	milan := providertest.New(t, nil, offersOf(now)...)
+	s := startSource(t)
+	id := peer(t, "milan", milan)
+	test.Eventually(t, func() string {
+		if p := of(s, "milan", now); p == nil || !p.Publishes || len(p.Offers) != 3 || p.ReadTime == nil || len(p.Problems) > 0 {
+			return fmt.Sprintf("%+v", p)
+		}
+		return ""
+	})
+	changed := offersOf(now)[:1]
+	changed[0].Status.Prices["cpu"] = "0.5"
+	milan.Publish(changed...)
+	test.Eventually(t, func() string {
+		if p := of(s, "milan", now); len(p.Offers) != 1 || p.Offers[0].Prices["cpu"] != "0.5" {
+			return fmt.Sprintf("%+v", p.Offers)
+		}
+		return ""
+	})
+	if n := milan.Lists(); n != 2 {
+		t.Errorf("it is read %d times, want 2", n)
+	}
+	kubetest.Remove(t, id)
+	test.Eventually(t, func() string {
+		if p := of(s, "milan", now); p != nil {
+			return fmt.Sprintf("%+v", p)
+		}
+		return ""
+	})
+}
+
+// hostiles are the ways in which a provider answers that harms itself, and what is said of it.
+func hostiles(t testing.TB) map[string]struct {
+	serve http.HandlerFunc
+	want  string
+} {
+	many, err := json.Marshal(offersOf(time.Now())[0])
+	test.Must(t, err)
+	return map[string]struct {
+		serve http.HandlerFunc
+		want  string
+	}{
+		"redirects": {func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://192.0.2.1/", http.StatusFound)
+		}, "it answers 302, a redirect, which is not followed"},
+		"forbids": {func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) }, "it publishes no catalog to this cluster"},
+		"long": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"items": [{"a": "`)
+			for range 10 << 10 {
+				_, _ = io.WriteString(w, strings.Repeat("x", 1<<10))
+			}
+		}, "its answer has more than 4 MiB"},
+		"nonsense": {func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "\x1b]0;title\a") }, "its answer is not a list of Offers"},
+		"many": {func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = io.WriteString(w, `{"items": [`+strings.Repeat(string(many)+",", 10_000)+string(many)+"]}")
+		}, "it has more than 200 Offers, and the others are left out"},
+		"huge-header": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("X", strings.Repeat("x", 1<<20))
+		}, "it cannot be reached"},
+	}
+}
+
+func TestAHostileProviderHarmsItself(t *testing.T) {
+	now := time.Now()
+	peer(t, "paris", providertest.New(t, nil, offersOf(now)...))
+	for name, h := range hostiles(t) {
+		peer(t, name, providertest.New(t, h.serve))
+	}
+	s := startSource(t)
+	test.Eventually(t, func() string {
+		if p := of(s, "paris", now); p == nil || len(p.Offers) != 3 || len(p.Problems) > 0 {
+			return fmt.Sprintf("%+v", p)
+		}
+		for name, h := range hostiles(t) {
+			p := of(s, name, now)
+			if p == nil || len(p.Problems) == 0 || !strings.Contains(p.Problems[len(p.Problems)-1], h.want) ||
+				strings.ContainsFunc(p.Problems[0], dangerous) || len(p.Offers) > 1 {
+				return fmt.Sprintf("%s: %+v, want %s", name, p, h.want)
+			}
+		}
+		return ""
+	})
+}
+
+// Of a hundred providers five hang, after their headers or before, and five announce changes all the time.
+func TestAHundredProvidersAreReadInTimeAndFitIntoTheMemory(t *testing.T) {
+	now := time.Now()
+	hang := func(w http.ResponseWriter, r *http.Request) {
+		if !providertest.Watches(r) {
+			_, _ = io.WriteString(w, `{"items": [`)
+			w.(http.Flusher).Flush()
+		}
+		<-r.Context().Done()
+	}
+	list, err := json.Marshal(v1alpha1.OfferList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: offersOf(now)})
+	test.Must(t, err)
+	flood := func(w http.ResponseWriter, r *http.Request) {
+		if !providertest.Watches(r) {
+			_, _ = w.Write(list)
+			return
+		}
+		_, _ = io.WriteString(w, `{"type":"MODIFIED"}`)
+	}
+	var honest []string
+	var flooding []*providertest.Provider
+	for i := range 100 {
+		id := fmt.Sprintf("p%02d", i)
+		switch {
+		case i < 5:
+			peer(t, id, providertest.New(t, hang))
+		case i < 10:
+			flooding = append(flooding, providertest.New(t, flood))
+			peer(t, id, flooding[i-5])
+		default:
+			honest = append(honest, id)
+			peer(t, id, providertest.New(t, nil, offersOf(now)...))
+		}
+	}
+	before := heap()
+	s := startSource(t)
+	test.Eventually(t, func() string {
+		for _, id := range honest {
+			if p := of(s, id, now); p == nil || len(p.Offers) != 3 {
+				return fmt.Sprintf("%s: %+v", id, p)
+			}
+		}
+		if p := of(s, "p00", now); p == nil || len(p.Problems) == 0 || p.Problems[0] != "it does not answer within 10s" || p.ReadTime != nil {
+			return fmt.Sprintf("%+v", p)
+		}
+		return ""
+	})
+	if took := heap() - before; took > 64<<20 {
+		t.Errorf("they take %d MiB", took>>20)
+	}
+	for _, p := range flooding {
+		if n := p.Lists(); n > changeBurst+1+int(time.Since(now)/changePeriod) {
+			t.Errorf("one that floods is read %d times in %s", n, time.Since(now))
+		}
+	}
+}
+
+// heap returns the bytes of the heap that are in use.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+func TestOffersStayAfterAnErrorAndExpire(t *testing.T) {
+	s := New(nil, nil, logr.Discard())
+	expect := func(when string, publishes bool, offers int, expired bool, problems ...string) {
+		t.Helper()
+		at := noon
+		if expired {
+			at = noon.Add(time.Hour)
+		}
+		p := of(s, "milan", at)
+		if p == nil || p.Publishes != publishes || len(p.Offers) != offers || !cmp.Equal(p.Problems, problems) {
+			t.Fatalf("%s: %+v", when, p)
+		}
+		for _, o := range p.Offers {
+			if o.Expired != expired {
+				t.Errorf("%s: %s is expired: %v", when, o.Class, o.Expired)
+			}
+		}
+	}
+	var items []any
+	for _, o := range offersOf(noon) {
+		items = append(items, o)
+	}
+	read, err := readFrom(t, items...)
+	test.Must(t, err)
+	s.note("milan", Reading{}, errors.New("it does not answer"))
+	expect("never read", false, 0, false, "it does not answer")
+	s.note("milan", read, nil)
+	expect("read", true, 3, false)
+	s.note("milan", Reading{}, errors.New("it does not answer"))
+	expect("not read again", true, 3, false, "it does not answer")
+	expect("an hour later", true, 3, true, "it does not answer")
+	s.note("milan", Reading{}, errNotPublished)
+	expect("published no more", false, 0, false, errNotPublished.Error())
+	s.keep([]Identity{{Provider: "paris"}})
+	if p := of(s, "milan", noon); p != nil {
+		t.Errorf("it is remembered: %+v", p)
+	}
+}
+
+func TestWhatLiqoKnowsOfAProviderIsShown(t *testing.T) {
+	s := startSource(t)
+	createWithStatus(t, kubetest.ForeignCluster(t, "oslo", "oslo", nil), map[string]any{
+		"role": "Provider", "apiServerUrl": "https://192.0.2.1:6443",
+		"tenantNamespace": map[string]any{},
+		"conditions":      []any{map[string]any{"type": "APIServerStatus", "status": "Established"}},
+		"modules": map[string]any{
+			"networking":     map[string]any{"enabled": true, "conditions": []any{map[string]any{"type": "NetworkConnectionStatus", "status": "Error"}}},
+			"authentication": map[string]any{"enabled": true}, "offloading": map[string]any{"enabled": false},
+		},
+	})
+	kubetest.Create(t, &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "offloading.liqo.io/v1beta1", "kind": "VirtualNode",
+		"metadata": map[string]any{"namespace": "default", "name": "oslo-gold"}, "spec": map[string]any{"clusterID": "oslo"},
+	}})
+	want := rest.FederationProvider{
+		ClusterID: "oslo", Offers: []rest.FederationOffer{}, Liqo: &rest.FederationPeering{
+			APIServer: "https://192.0.2.1:6443", Modules: []string{"authentication", "networking"},
+			Conditions:   map[string]string{"APIServerStatus": "Established", "NetworkConnectionStatus": "Error"},
+			VirtualNodes: []string{"oslo-gold"},
+		},
+	}
+	test.Eventually(t, func() string {
+		p := of(s, "oslo", noon)
+		if p == nil {
+			return "it is not known"
+		}
+		return cmp.Diff(want, *p)
+	})
+}
