@@ -9,7 +9,7 @@ import "embed"
 //
 //go:embed crd/bases/*.yaml rbac/role.yaml rbac/metrics_auth_role.yaml guards admission
 //go:embed components/served-classes components/slice-pod-guard components/provider-guard
-//go:embed components/catalog components/orchestrator
+//go:embed components/catalog components/orchestrator components/federation
 var Files embed.FS
 
 // ResourcePolicies is the CRD of ResourcePolicies. A program that needs no other manifest has no other.

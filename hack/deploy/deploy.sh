@@ -170,7 +170,7 @@ see docs/how-to/uninstall.md"
   else
     admission='|ValidatingAdmissionPolicy(Binding)?'
   fi
-  local components=(networkpolicy served-classes slice-pod-guard provider-guard dashboard catalog catalog-http orchestrator)
+  local components=(networkpolicy served-classes slice-pod-guard provider-guard dashboard catalog catalog-http orchestrator federation)
   ! has servicemonitors.monitoring.coreos.com || components+=(servicemonitor)
   ! has prometheusrules.monitoring.coreos.com || components+=(alerts)
   make_overlay "${components[@]}"

@@ -98,6 +98,9 @@ func (o *commandOptions) sliceFlags(fs *pflag.FlagSet, _ *flag.FlagSet) {
 	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{catalog.DefaultSubject},
 		"Who may read the Offers of a consumer, as a `subject` User:NAME or Group:NAME "+
 			"in which {clusterID} stands for the consumer; repeat it for more subjects.")
+	fs.BoolVar(&o.Federation, "federation", false,
+		"Read what the providers of this cluster publish to it, and show it at /api/catalog?scope=federation; "+
+			"see the component federation.")
 	fs.BoolVar(&o.orchestrate, "orchestrate", false,
 		"Send the pods of consumers on to other providers, as Orchestrations say; see the component orchestrator.")
 	fs.StringVar(&o.OrchestrateAs, "cluster-id", "",

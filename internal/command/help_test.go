@@ -54,7 +54,7 @@ func TestHelpListsEachFlagOnceInItsGroup(t *testing.T) {
 			"grpc-bind-address", "grpc-form", "grpc-flat-bind-address", "grpc-tls-cert", "grpc-tls-key",
 			"grpc-client-ca",
 		},
-		"ResourceSlices, for Liqo v1": {"served-classes", "other-served-class", "placements", "offloaded-pod-security", "publish-offers", "publish-offers-qps", "offers-subject", "orchestrate", "cluster-id", "legacy-toggle"},
+		"ResourceSlices, for Liqo v1": {"served-classes", "other-served-class", "placements", "offloaded-pod-security", "publish-offers", "publish-offers-qps", "offers-subject", "federation", "orchestrate", "cluster-id", "legacy-toggle"},
 		"HTTP": {
 			"metrics-bind-address", "health-probe-bind-address", "pprof-bind-address", "catalog-bind-address",
 			"catalog-tls-cert-file", "catalog-tls-key-file", "catalog-anonymous",

@@ -1,8 +1,13 @@
 package operator
 
 import (
+	"k8s.io/client-go/dynamic"
+	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
+	ctrl "sigs.k8s.io/controller-runtime"
+
 	"proffer.dev/proffer/internal/controllers/catalog"
 	"proffer.dev/proffer/internal/controllers/orchestration"
+	"proffer.dev/proffer/internal/source/federation"
 )
 
 // ofComponents returns the writers of the components that write objects, which are off by default.
@@ -25,4 +30,18 @@ func (h *house) ofComponents() (r room, err error) {
 		r.leading, r.collectors = append(r.leading, placing), append(r.collectors, placing.Metrics()...)
 	}
 	return r, nil
+}
+
+// newFederation adds to the manager what reads the providers of this cluster.
+func newFederation(mgr ctrl.Manager) (*federation.Source, error) {
+	objects, err := dynamic.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	secrets, err := corev1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return nil, err
+	}
+	providers := federation.New(objects, secrets, mgr.GetLogger().WithName("federation"))
+	return providers, mgr.Add(providers)
 }

@@ -67,6 +67,8 @@ type Options struct {
 	OffloadedPodSecurity podsecurity.Level
 	// PublishOffers is nil if the catalog is not published to consumers.
 	PublishOffers *PublishOffers
+	// Federation reads what the providers of this cluster publish to it.
+	Federation bool
 	// OrchestrateAs is the ID of this cluster in Liqo. Empty puts no Orchestration into force.
 	OrchestrateAs string
 	// LegacyToggle also allows callers to disable and enable providers with GET.
@@ -166,6 +168,13 @@ func assemble(
 	pages.Process, pages.Month = p.vitals.process, p.vitals.month
 	if err := mgr.Add(&sampler{table: p.table, ring: pages.Trends}); err != nil {
 		return err
+	}
+	if p.Federation {
+		providers, err := newFederation(mgr)
+		if err != nil {
+			return err
+		}
+		pages.Federation = providers.Federation
 	}
 	if p.OrchestrateAs != "" {
 		toggling, err := newToggling(mgr.GetConfig(), clusters, &p.Options, ctrl.Log.WithName("toggle"))

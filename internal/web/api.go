@@ -16,7 +16,7 @@ var openAPI []byte
 func (s *Server) API() http.Handler {
 	mux := http.NewServeMux()
 	s.get(mux, rest.ClustersPath, s.allClusters)
-	s.get(mux, rest.CatalogPath, s.afterFirst(problemOf, s.allCatalogs))
+	s.get(mux, rest.CatalogPath, s.scoped(s.federation, s.afterFirst(problemOf, s.allCatalogs)))
 	s.get(mux, rest.CatalogPath+"/{clusterID}", s.afterFirst(problemOf, s.oneCatalog))
 	s.get(mux, rest.OpenAPIPath, s.description.serve)
 	mux.HandleFunc(rest.TogglePath, s.counted(rest.TogglePath, s.toggle))
@@ -33,7 +33,7 @@ func (s *Server) API() http.Handler {
 func (s *Server) Public() *http.ServeMux {
 	mux := http.NewServeMux()
 	s.get(mux, rest.ClustersPath, s.publicClusters)
-	s.get(mux, rest.CatalogPath, s.afterFirst(problemOf, s.shownToAnyone))
+	s.get(mux, rest.CatalogPath, s.scoped(s.publicFederation, s.afterFirst(problemOf, s.shownToAnyone)))
 	s.get(mux, rest.OpenAPIPath, s.description.serve)
 	return mux
 }

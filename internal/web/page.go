@@ -7,6 +7,7 @@ import (
 	"iter"
 	"net/http"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
@@ -72,6 +73,11 @@ func (o *pageOperator) Simulate(ctx context.Context, change []byte) (*rest.Simul
 	}
 	defer leave()
 	return s.rehearse(ctx, change)
+}
+
+// FederationAt implements page.Operator.
+func (o *pageOperator) FederationAt() func(now time.Time) rest.Federation {
+	return (*Server)(o).Federation
 }
 
 // Toggler implements page.Operator.

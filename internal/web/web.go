@@ -63,6 +63,9 @@ type Server struct {
 	Month  func() *trends.Month
 	// Toggling is nil if no Orchestrations are put into force: rest.TogglePath answers 404.
 	Toggling *Toggling
+	// Federation returns what the providers of this cluster publish to it, with what has expired at a time. It is nil if
+	// they are not read: the scope federation of rest.CatalogPath answers 404.
+	Federation func(now time.Time) rest.Federation
 
 	table   *table.Table
 	ledger  *capacity.Ledger

@@ -34,6 +34,7 @@ test/bench . Streams 1x
 test/bench . Push 100x
 test/bench . FanOut 300x
 test/bench . Cluster 6000x
+test/bench . Federation 1x
 test/slices . Slice 99x
 END
 

@@ -118,7 +118,7 @@ func TestMakeKeepsPoliciesAndGrantsUnlessToldOtherwise(t *testing.T) {
 		m.mustRefuse(t, "write make deploy IMG=registry.example.com/proffer:v0.1.0", "deploy", "KUBECONFIG="+m.kubeconfig)
 		m.mustRefuse(t, "write IMG=localhost:5000/proffer:v0.1.0", "deploy", "IMG=localhost:5000/proffer",
 			"KUBECONFIG="+m.kubeconfig)
-		m.mustRefuse(t, "there is no component flatt: COMPONENTS takes any of accounting alerts catalog catalog-http dashboard flat ", "deploy",
+		m.mustRefuse(t, "there is no component flatt: COMPONENTS takes any of accounting alerts catalog catalog-http dashboard federation flat ", "deploy",
 			"IMG="+anImage, "COMPONENTS=flatt", "KUBECONFIG="+m.kubeconfig)
 	})
 	crds := names(renderAt(t, config+"/crd"))

@@ -128,6 +128,12 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 			"cluster: watch offloading.liqo.io/namespaceoffloadings",
 			"cluster: watch proffer.dev/orchestrations",
 		},
+		"federation": {
+			"cluster: list apiextensions.k8s.io/customresourcedefinitions identities.authentication.liqo.io",
+			"cluster: list authentication.liqo.io/identities",
+			"cluster: watch apiextensions.k8s.io/customresourcedefinitions identities.authentication.liqo.io",
+			"cluster: watch authentication.liqo.io/identities",
+		},
 		"served-classes": {
 			"namespace proffer-system: create proffer.dev/admissionparams proffer-served-classes",
 			"namespace proffer-system: list proffer.dev/admissionparams proffer-served-classes",

@@ -136,6 +136,7 @@ var toggles = map[string]string{
 	"catalog":         "catalog.enabled=true",
 	"catalog-http":    "catalogHTTP.enabled=true",
 	"dashboard":       "dashboard.enabled=true",
+	"federation":      "federation.enabled=true",
 	"flat":            "flat.enabled=true",
 	older:             "olderKubernetes=true",
 	"openshift":       "openshift.enabled=true",

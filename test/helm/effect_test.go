@@ -93,6 +93,10 @@ var effects = []struct {
 		container + "args.4: none -> --orchestrate", container + "args.5: none -> --cluster-id=$(CLUSTER_ID)",
 		container + "env.1.name: none -> CLUSTER_ID", container + "env.1.valueFrom.configMapKeyRef.key: none -> clusterID", container + "env.1.valueFrom.configMapKeyRef.name: none -> proffer-cluster",
 	}},
+	{"federation.enabled", "federation: {enabled: true}", "", []string{
+		"ClusterRole//proffer-federation: none -> an object", "ClusterRoleBinding//proffer-federation: none -> an object",
+		container + "args.4: none -> --federation",
+	}},
 	{"orchestrator.legacyToggle", "orchestrator: {legacyToggle: true}", "orchestrator: {enabled: true}", []string{container + "args.6: none -> --legacy-toggle"}},
 	{"catalogHTTP.enabled", "catalogHTTP: {enabled: true}", "", []string{
 		container + "args.4: none -> --catalog-bind-address=:8444", container + "args.5: none -> --catalog-tls-cert-file=/etc/proffer/catalog-tls/tls.crt",

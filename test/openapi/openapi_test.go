@@ -107,6 +107,26 @@ func publish(t *table.Table, l *capacity.Ledger) {
 	t.Publish(table.Snapshot{Policies: list.All, Input: in, Result: offer.Evaluate(in)})
 }
 
+// providers are one that publishes an Offer, and one that does not.
+func providers(now time.Time) rest.Federation {
+	offer := v1alpha1.OfferStatus{
+		ClusterID: "rome", Class: "gold", Reason: v1alpha1.CatalogAvailable,
+		ObservedTime: metav1.NewTime(now), ValidUntil: metav1.NewTime(now.Add(time.Hour)),
+		Available: kubetest.Quantities("cpu", "4", "memory", "8Gi", "pods", "20"),
+		CatalogWords: v1alpha1.CatalogWords{
+			Title: "Gold", URL: "https://example.com", Labels: v1alpha1.Labels{"region": "eu"},
+			Prices: v1alpha1.Prices{"cpu": "0.02"}, Currency: "EUR", Period: v1alpha1.PeriodHour,
+		},
+	}
+	return rest.Federation{Providers: []rest.FederationProvider{
+		{ClusterID: "bern", Offers: []rest.FederationOffer{}, Problems: []string{"it publishes no catalog to this cluster"}, Liqo: &rest.FederationPeering{
+			APIServer: "https://192.0.2.1:6443", Modules: []string{"networking"}, Conditions: map[string]string{"APIServerStatus": "Established"},
+			VirtualNodes: []string{"bern-1"}, Slices: []rest.FederationSlice{{Name: "bern-1", Class: "gold", Accepted: true}},
+		}},
+		{ClusterID: "oslo", Publishes: true, ReadTime: &now, Offers: []rest.FederationOffer{{OfferStatus: offer}}},
+	}}
+}
+
 func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 	clusters, err := consumers.NewLister(apiServer(t), logr.Discard())
 	test.Must(t, err)
@@ -114,6 +134,8 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 	unready := web.New(table.New(), ledger, failing{}, nil, "v0.1.0")
 	server := web.New(offers, ledger, clusters, nil, "v0.1.0")
 	publish(offers, ledger)
+	federated := web.New(offers, ledger, clusters, nil, "v0.1.0")
+	federated.Federation = providers
 	unauthorized := func(status int) http.Handler {
 		return web.Problems(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "refused", status) }))
 	}
@@ -156,6 +178,12 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 		{"a wrong page", api, "/api/catalog?continue=x", 400},
 		{"a page of another replica", api, "/api/catalog?continue=eC4xLmE", 410},
 		{"no evaluation", unready.API(), "/api/catalog", 503},
+		{"the federation", federated.API(), "/api/catalog?scope=federation", 200},
+		{"what fits in the federation", federated.API(), "/api/catalog?scope=federation&fits=cpu%3D2&maxPrice=cpu%3D9&currency=EUR", 200},
+		{"the federation for a stranger", federated.Public(), "/api/catalog?scope=federation", 200},
+		{"no federation", api, "/api/catalog?scope=federation", 404},
+		{"an unknown scope", api, "/api/catalog?scope=world", 400},
+		{"a wrong query", federated.API(), "/api/catalog?scope=federation&fits=cpu", 400},
 		{"one consumer", api, "/api/catalog/rome", 200},
 		{"one that nobody knows", api, "/api/catalog/nobody", 200},
 		{"no evaluation for one", unready.API(), "/api/catalog/rome", 503},

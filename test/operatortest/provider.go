@@ -10,6 +10,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/test"
 )
@@ -98,6 +99,22 @@ func serveProvider(w http.ResponseWriter, r *http.Request) {
 	default:
 		http.NotFound(w, r)
 	}
+}
+
+// federationPage returns a page of what an operator has read: the first has milan, the next one turin, which
+// publishes nothing.
+func federationPage(after string) rest.Federation {
+	if after != "" {
+		return rest.Federation{Providers: []rest.FederationProvider{{
+			ClusterID: "turin", Offers: []rest.FederationOffer{}, Problems: []string{"it publishes no catalog to this cluster"},
+		}}}
+	}
+	read := time.Now()
+	milan := rest.FederationProvider{ClusterID: "milan", Publishes: true, ReadTime: &read}
+	for _, o := range ProviderOffers(read) {
+		milan.Offers = append(milan.Offers, rest.FederationOffer{OfferStatus: o.Status})
+	}
+	return rest.Federation{Providers: []rest.FederationProvider{milan}, Continue: "milan"}
 }
 
 // ProviderOffers returns Offers of which the amounts were worked out a minute before now: of a pool,

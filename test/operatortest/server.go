@@ -215,6 +215,8 @@ func (s *Server) operator(w http.ResponseWriter, r *http.Request, path string) {
 		servePage(w, r, account, path)
 	case path == rest.OverviewPath:
 		answer(w, http.StatusOK, Overview())
+	case path == rest.CatalogPath && r.URL.Query().Get(rest.ScopeParam) == rest.FederationScope:
+		answer(w, http.StatusOK, federationPage(r.URL.Query().Get("continue")))
 	case account == reader && !strings.HasPrefix(path, rest.OffersPath):
 		http.Error(w, "Authorization denied for user "+account, http.StatusForbidden)
 	case path == rest.OffersPath:

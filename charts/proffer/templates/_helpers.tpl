@@ -144,6 +144,9 @@ enabled. Empty if there is neither. It is JSON, which is also YAML: toYaml write
 - --catalog-anonymous
 {{- end }}
 {{- end }}
+{{- if .Values.federation.enabled }}
+- --federation
+{{- end }}
 {{- if .Values.flat.enabled }}
 {{- if eq .Values.grpc.form "flat" }}
 {{- fail "grpc.form=flat and flat.enabled=true serve the flat form twice: set one of them" }}

@@ -148,8 +148,7 @@ func (d *deciding) conclude(offloadable bool, now time.Time) {
 	}
 	slices.Sort(chosen)
 	d.status.ChosenProviders = kube.First(slices.Compact(chosen))
-	ready := metav1.ConditionFalse
-	var reason, message string
+	ready, reason, message := metav1.ConditionFalse, "", ""
 	switch {
 	case !offloadable:
 		reason = v1alpha1.OrchestrationNoLiqo

@@ -31,11 +31,12 @@ import (
 const Path = "/ui/"
 
 const (
-	consumersPath = Path + "consumers"
-	policiesPath  = Path + "policies"
-	catalogPath   = Path + "catalog"
-	simulatePath  = Path + "simulate"
-	providersPath = Path + "providers"
+	consumersPath  = Path + "consumers"
+	policiesPath   = Path + "policies"
+	catalogPath    = Path + "catalog"
+	simulatePath   = Path + "simulate"
+	providersPath  = Path + "providers"
+	federationPath = Path + "federation"
 )
 
 // View is one evaluation. All of its values are of one revision, but for Nodes.
@@ -76,6 +77,9 @@ type Operator interface {
 	Simulate(ctx context.Context, change []byte) (*rest.Simulation, *apierrors.StatusError)
 	// Toggler is nil if no Orchestrations are put into force.
 	Toggler() Toggler
+	// FederationAt returns a function that lists what the providers of this cluster publish to it, nil if they are not
+	// read.
+	FederationAt() func(now time.Time) rest.Federation
 }
 
 // Handler serves the pages of an operator.
@@ -105,6 +109,9 @@ func New(operator Operator) *Handler {
 	if h.toggler != nil {
 		h.mux.HandleFunc("GET "+providersPath, h.providers)
 		h.mux.HandleFunc("POST "+providersPath, h.toggle)
+	}
+	if operator.FederationAt() != nil {
+		h.mux.HandleFunc("GET "+federationPath, h.federation)
 	}
 	for _, name := range []string{htmxFile, "style.css", "icon.svg"} {
 		h.mux.Handle("GET "+Path+name, asset(name))
@@ -143,6 +150,9 @@ func Shows(r *http.Request) string {
 	if r.URL.Path == providersPath {
 		return rest.TogglePath
 	}
+	if r.URL.Path == federationPath {
+		return rest.CatalogPath
+	}
 	if r.Method == http.MethodPost {
 		return rest.SimulatePath
 	}
@@ -165,8 +175,8 @@ type document struct {
 	Section, Body string
 	// Root is the relative path of the first page.
 	Root string
-	// Broker is set if the navigation leads to the providers.
-	Broker bool
+	// Broker is set if the navigation leads to the providers, and Federated if it leads to the federation.
+	Broker, Federated bool
 	// Of identifies the evaluation that the page shows, nil for none.
 	Of *rest.Evaluated
 	// Read is the time at which the page was made.
@@ -214,15 +224,15 @@ func (h *Handler) live(build func(View, *http.Request) (document, error), sameFo
 			d.Changed = true
 		}
 		query.Set("since", tag)
-		d.Of, d.Read, d.Poll, d.Broker = &of, time.Now(), "?"+query.Encode(), h.toggler != nil
+		d.Of, d.Read, d.Poll = &of, time.Now(), "?"+query.Encode()
 		if d.Polled, d.Overview = polled, all; all != nil {
 			d.Quiet = overview.Quiet(all)
 		}
-		name := "layout"
 		if polled {
-			name = "poll"
+			write(w, r, http.StatusOK, "poll", d)
+			return
 		}
-		write(w, r, http.StatusOK, name, d)
+		h.show(w, r, http.StatusOK, d)
 	}
 }
 
@@ -236,6 +246,12 @@ func refuseUnready(w http.ResponseWriter, r *http.Request) {
 func findingsTag(all *rest.Overview) string {
 	text, _ := json.Marshal([]any{all.Findings, all.Unknown}) // They are texts and times.
 	return sumOf(text)[:16]
+}
+
+// show answers with a page, with the navigation of this operator.
+func (h *Handler) show(w http.ResponseWriter, r *http.Request, code int, d document) {
+	d.Broker, d.Federated = h.toggler != nil, h.operator.FederationAt() != nil
+	write(w, r, code, "layout", d)
 }
 
 // write answers with a template.

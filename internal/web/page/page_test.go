@@ -50,6 +50,22 @@ type fake struct {
 	month    *trends.Month
 	unknown  []string
 	nodes    []Node
+	// federation is nil for an operator that does not read its providers.
+	federation *rest.Federation
+}
+
+func (f *fake) FederationAt() func(time.Time) rest.Federation {
+	if f.federation == nil {
+		return nil
+	}
+	return func(time.Time) rest.Federation {
+		all := *f.federation
+		all.Providers = slices.Clone(all.Providers)
+		for i := range all.Providers {
+			all.Providers[i].Offers = slices.Clone(all.Providers[i].Offers)
+		}
+		return all
+	}
 }
 
 func (f *fake) Toggler() Toggler {

@@ -55,8 +55,8 @@ func (h *Handler) policy(w http.ResponseWriter, r *http.Request) {
 	m := manifest{Name: name, Text: text, TooLong: formLength(text) > MaxForm}
 	m.Nodes, m.All = view.Nodes(name, maxNodes)
 	of := view.Evaluated()
-	write(w, r, http.StatusOK, "layout", document{
-		Title: "Policy " + name, Section: "policies", Body: "policy", Broker: h.toggler != nil, Data: m,
+	h.show(w, r, http.StatusOK, document{
+		Title: "Policy " + name, Section: "policies", Body: "policy", Data: m,
 		Of: &of, Read: time.Now(),
 	})
 }

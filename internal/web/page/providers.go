@@ -94,8 +94,8 @@ func (h *Handler) showProviders(
 		return
 	}
 	mayPost, _ := r.Context().Value(buttons{}).(bool)
-	write(w, r, http.StatusOK, "layout", document{
-		Title: "Providers", Section: "providers", Body: "providers", Broker: true,
+	h.show(w, r, http.StatusOK, document{
+		Title: "Providers", Section: "providers", Body: "providers",
 		Read: time.Now(), Data: brokerOf(all, mayPost),
 	})
 }

@@ -36,7 +36,7 @@ type rehearsal struct {
 
 // form serves the empty form.
 func (h *Handler) form(w http.ResponseWriter, r *http.Request) {
-	write(w, r, http.StatusOK, "layout", h.rehearse(rehearsal{}))
+	h.show(w, r, http.StatusOK, rehearse(rehearsal{}))
 }
 
 // simulate rehearses the policies that were pasted.
@@ -48,24 +48,22 @@ func (h *Handler) simulate(w http.ResponseWriter, r *http.Request) {
 	text := r.PostForm.Get("policy")
 	change, err := changeOf(text)
 	if err != nil {
-		write(w, r, http.StatusBadRequest, "layout", h.rehearse(rehearsal{Text: text, Problem: err.Error()}))
+		h.show(w, r, http.StatusBadRequest, rehearse(rehearsal{Text: text, Problem: err.Error()}))
 		return
 	}
 	answer, refused := h.operator.Simulate(r.Context(), change)
 	if refused != nil {
-		write(w, r, int(refused.Status().Code), "layout", h.rehearse(rehearsal{Text: text, Problem: refused.Error()}))
+		h.show(w, r, int(refused.Status().Code), rehearse(rehearsal{Text: text, Problem: refused.Error()}))
 		return
 	}
-	d := h.rehearse(rehearsal{Text: text, Answer: answer, Cut: cut(answer)})
+	d := rehearse(rehearsal{Text: text, Answer: answer, Cut: cut(answer)})
 	d.Of, d.Read = &answer.Evaluated, time.Now()
-	write(w, r, http.StatusOK, "layout", d)
+	h.show(w, r, http.StatusOK, d)
 }
 
 // rehearse is the document of the form.
-func (h *Handler) rehearse(data rehearsal) document {
-	return document{
-		Title: "Rehearse a policy", Section: "simulate", Body: "simulate", Broker: h.toggler != nil, Data: data,
-	}
+func rehearse(data rehearsal) document {
+	return document{Title: "Rehearse a policy", Section: "simulate", Body: "simulate", Data: data}
 }
 
 // changeOf returns a rest.Change, as JSON, that applies the policies of a YAML text.

@@ -62,6 +62,25 @@ func (c *Client) Overview(ctx context.Context) (*rest.Overview, error) {
 	return get[rest.Overview](ctx, c, rest.OverviewPath)
 }
 
+// Federation returns what the providers of the operator's cluster publish to it.
+func (c *Client) Federation(ctx context.Context) (*rest.Federation, error) {
+	all := &rest.Federation{}
+	for first := true; first || all.Continue != ""; first = false {
+		at := c.base.JoinPath(rest.CatalogPath)
+		at.RawQuery = url.Values{rest.ScopeParam: {rest.FederationScope}, "continue": {all.Continue}}.Encode()
+		var page rest.Federation
+		answer, err := c.doAt(ctx, http.MethodGet, nil, at, rest.CatalogPath)
+		if err != nil {
+			return nil, err
+		}
+		if err := decode(answer, &page); err != nil {
+			return nil, err
+		}
+		all.Providers, all.Continue = append(all.Providers, page.Providers...), page.Continue
+	}
+	return all, nil
+}
+
 // Snapshot returns the JSON of a rest.World as it arrives. The caller must close it.
 func (c *Client) Snapshot(ctx context.Context) (io.ReadCloser, error) {
 	return c.do(ctx, http.MethodGet, nil, rest.SnapshotPath)
@@ -96,7 +115,7 @@ func (c *Client) Simulate(ctx context.Context, change *rest.Change) (*rest.Simul
 
 // Version returns the version of the operator. An operator that is not ready returns it too.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	response, err := c.send(ctx, http.MethodGet, nil, rest.OffersPath)
+	response, err := c.send(ctx, http.MethodGet, nil, c.base.JoinPath(rest.OffersPath))
 	if err != nil {
 		return "", err
 	}
@@ -121,6 +140,11 @@ func (c *Client) ask(ctx context.Context, method string, body []byte, into any, 
 	if err != nil {
 		return err
 	}
+	return decode(answer, into)
+}
+
+// decode decodes an answer, and closes it.
+func decode(answer io.ReadCloser, into any) error {
 	defer func() { _ = answer.Close() }()
 	if err := json.NewDecoder(io.LimitReader(answer, maxAnswer)).Decode(into); err != nil {
 		return fmt.Errorf("reading the operator's answer: %w", err)
@@ -130,11 +154,18 @@ func (c *Client) ask(ctx context.Context, method string, body []byte, into any, 
 
 // do sends a request with a token, and returns the body of the answer.
 func (c *Client) do(ctx context.Context, method string, body []byte, path ...string) (io.ReadCloser, error) {
-	response, err := c.send(ctx, method, body, path...)
+	return c.doAt(ctx, method, body, c.base.JoinPath(path...), path[0])
+}
+
+// doAt sends a request to a URL, of which errors show the path.
+func (c *Client) doAt(
+	ctx context.Context, method string, body []byte, at *url.URL, path string,
+) (io.ReadCloser, error) {
+	response, err := c.send(ctx, method, body, at)
 	if err != nil {
 		return nil, err
 	}
-	return c.accepted(response, method, path[0])
+	return c.accepted(response, method, path)
 }
 
 // accepted returns the body of an answer that is 200, and explains any other.
@@ -151,12 +182,12 @@ func (c *Client) accepted(response *http.Response, method, path string) (io.Read
 }
 
 // send sends a request with a token, and returns the answer. The caller must close its body.
-func (c *Client) send(ctx context.Context, method string, body []byte, path ...string) (*http.Response, error) {
+func (c *Client) send(ctx context.Context, method string, body []byte, at *url.URL) (*http.Response, error) {
 	header := http.Header{"Accept": {"application/json"}}
 	if body != nil {
 		header.Set("Content-Type", "application/json")
 	}
-	return c.sendTo(ctx, method, c.base.JoinPath(path...), header, bytes.NewReader(body))
+	return c.sendTo(ctx, method, at, header, bytes.NewReader(body))
 }
 
 // sendTo sends a request with a token and these headers. The caller must close the body of the answer.

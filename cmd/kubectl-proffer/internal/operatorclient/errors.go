@@ -11,6 +11,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/api/rest"
 )
 
 // ErrTryAgain is wrapped by errors that may not occur again: the operator is starting, or busy.
@@ -71,15 +73,26 @@ func (f *Flags) refusal(account Account, method, path string, code int, header h
 	if code == http.StatusInternalServerError && strings.Contains(message, "Authentication failed") {
 		code = http.StatusUnauthorized // The operator says so of a token that is not one.
 	}
+	problem := &rest.Problem{}
+	described := json.Unmarshal(body, problem) == nil && problem.Detail != ""
+	if described {
+		message = problem.Detail
+	}
 	switch code {
 	case http.StatusUnauthorized:
 		return fmt.Errorf("the operator in namespace %s did not accept the token: "+
 			"it is too old for this plugin, or cannot ask the API server to review tokens", f.Namespace)
 	case http.StatusForbidden:
+		if path == rest.CatalogPath {
+			account.Rights = catalogReader
+		}
 		return fmt.Errorf("the operator refuses %s %s to ServiceAccount %s in namespace %s: "+
 			"bind ClusterRole %s to it, as the manifests do",
 			method, path, account.Name, f.Namespace, account.Rights)
 	case http.StatusNotFound:
+		if described {
+			return fmt.Errorf("the operator in namespace %s refuses the request: %s", f.Namespace, message)
+		}
 		return fmt.Errorf("the operator in namespace %s does not serve %s: it is too old for this plugin", f.Namespace, path)
 	case http.StatusBadRequest:
 		return fmt.Errorf("the operator refuses the request: %s", message)

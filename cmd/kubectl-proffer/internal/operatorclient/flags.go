@@ -68,6 +68,9 @@ var (
 	Simulator = Account{Name: "proffer-simulator", Role: "proffer-plugin-simulator", Rights: "proffer-simulator"}
 )
 
+// catalogReader is the ClusterRole with which both accounts read the catalog.
+const catalogReader = "proffer-catalog-reader"
+
 // RESTConfig locates the API server by the flags and the kubeconfig. The caller may change it.
 func (f *Flags) RESTConfig() (*clientrest.Config, error) {
 	config, err := f.Config.ToRESTConfig()
