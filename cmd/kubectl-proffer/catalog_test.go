@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/operatortest"
 )
@@ -326,5 +327,28 @@ func TestRightsThatAConsumerLacksAreNamed(t *testing.T) {
 	s.Refuse("GET "+operatortest.IdentitiesPath, operatortest.Refusal{Code: 404, Body: operatortest.Status(404, metav1.StatusReasonNotFound, "no", nil)})
 	if status, _, stderr := plugin(t, s, "catalog"); status != 3 || !strings.HasPrefix(stderr, "error: this cluster is no consumer of Liqo v1") {
 		t.Errorf("%d %s", status, stderr)
+	}
+}
+
+func TestTheFederationIsReadFromTheOperator(t *testing.T) {
+	s := operatortest.Start(t)
+	status, stdout, stderr := plugin(t, s, "catalog", "--federation", "--fits", "cpu=2,memory=8Gi")
+	if status != 1 || !strings.Contains(stdout, "\nmilan      gold ") || strings.Contains(stdout, "silver") ||
+		stderr != "warning: turin: it publishes no catalog to this cluster\n" {
+		t.Errorf("status %d\n%s%s", status, stdout, stderr)
+	}
+	if status, stdout, _ = plugin(t, s, "catalog", "--federation", "--provider", "milan"); status != 0 || strings.Contains(stdout, "turin") {
+		t.Errorf("status %d\n%s", status, stdout)
+	}
+	for want, refusal := range map[string]operatortest.Refusal{
+		"apply the component federation": {
+			Code: http.StatusNotFound, Body: rest.Problem{Status: http.StatusNotFound, Detail: "apply the component federation"},
+		},
+		"bind ClusterRole proffer-catalog-reader to it": {Code: http.StatusForbidden, Body: "denied"},
+	} {
+		s.Refuse(operatortest.OperatorPath("GET", rest.CatalogPath), refusal)
+		if status, _, stderr := plugin(t, s, "catalog", "--federation"); status != 3 || !strings.Contains(stderr, want) {
+			t.Errorf("status %d\n%s", status, stderr)
+		}
 	}
 }

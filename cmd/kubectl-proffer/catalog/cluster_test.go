@@ -11,11 +11,13 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/cli-runtime/pkg/genericclioptions"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
@@ -213,5 +215,51 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: %[2]s}]
 `
 	for _, object := range objects(t, fmt.Sprintf(manifest, namespace, user, rule)) {
 		kubetest.Create(t, object)
+	}
+}
+
+// The Roles let the operator get the Secrets of the identities, and no others.
+func TestTheRolesOfTheOperatorAreForTheSecretsOfIdentities(t *testing.T) {
+	newPeering(t)
+	newIdentity(t, "controlplane-bern", "bern", "ControlPlane", "")
+	newSecret(t, "other", "", nil)
+	for _, object := range objectsOfPage(t)[:2] {
+		kubetest.Create(t, object)
+	}
+	var stdout, stderr string
+	test.Eventually(t, func() string {
+		var status int
+		if stdout, stderr, status = call(t, "alice", "--roles"); status != 0 {
+			return stderr
+		}
+		return ""
+	})
+	if stderr != "warning: bern: Liqo has not written its kubeconfig yet\n" {
+		t.Errorf("it says %s", stderr)
+	}
+	for _, object := range objects(t, strings.TrimPrefix(stdout, "---\n")) {
+		kubetest.Create(t, object)
+	}
+	reviews, err := authorizationv1client.NewForConfig(kubetest.Cluster(t).Config)
+	test.Must(t, err)
+	review := func(secret, verb string) bool {
+		r, err := reviews.SubjectAccessReviews().Create(t.Context(), &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+			User: "system:serviceaccount:proffer-system:proffer", ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Verb: verb, Resource: "secrets", Namespace: atConsumer, Name: secret,
+			},
+		}}, metav1.CreateOptions{})
+		test.Must(t, err)
+		return r.Status.Allowed
+	}
+	test.Eventually(t, func() string {
+		if !review("kubeconfig-controlplane-milan", "get") {
+			return "the operator may not get the Secret"
+		}
+		return ""
+	})
+	for _, verb := range []string{"get", "list", "watch", "update"} {
+		if review("other", verb) || review("", verb) || verb != "get" && review("kubeconfig-controlplane-milan", verb) {
+			t.Errorf("the operator may %s too much", verb)
+		}
 	}
 }

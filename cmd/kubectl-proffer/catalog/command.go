@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,7 +43,10 @@ for these. Whether a pod finds a node is another question: compare it with LARGE
 
 A provider that cannot be read is left out, and a warning says why.
 
-It needs the rights to list identities of Liqo and to get their Secrets.
+It needs the rights to list identities of Liqo and to get their Secrets. With --federation it asks
+the operator in this cluster, which reads the providers if it has the component federation, and
+needs Role proffer-plugin-reader in the namespace of the operator instead. --roles prints the Roles
+with which the operator can get the Secrets.
 
 Exit status: 0 if everything could be read, 1 if some provider or Offer is missing or expired, 2 if
 nothing fits, 3 for an error.`
@@ -56,6 +60,12 @@ const examples = `  # What each provider would grant
   # Who can grant a ResourceSlice of this size, and the command that asks for it
   kubectl proffer catalog --fits cpu=2,memory=4Gi
 
+  # What the operator in this cluster has read, without rights to Secrets
+  kubectl proffer catalog --federation
+
+  # Let the operator read each provider
+  kubectl proffer catalog --roles > roles.yaml
+
   # For a script
   kubectl proffer catalog -o json`
 
@@ -68,6 +78,8 @@ type catalogOptions struct {
 	provider string
 	fits     v1alpha1.Quantities
 	format   string
+	// federation asks the operator, and roles prints what lets it read the providers.
+	federation, roles bool
 }
 
 // NewCommand returns the command.
@@ -85,6 +97,9 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 			if o.fits, err = federation.ParseAmounts(fits); err != nil {
 				return fmt.Errorf("--fits=%s: %w", fits, err)
 			}
+			if o.roles {
+				return o.printRoles(cmd.Context())
+			}
 			o.liqoctl = liqoctlFor(flags)
 			return o.run(cmd.Context())
 		},
@@ -93,7 +108,14 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	cmd.Flags().StringVar(&o.provider, "provider", "", "Show only the provider with this cluster ID.")
 	cmd.Flags().StringVar(&fits, "fits", "",
 		"Show only what can grant a ResourceSlice of these amounts, such as cpu=4,memory=8Gi.")
+	cmd.Flags().BoolVar(&o.federation, "federation", false,
+		"Show what the operator in this cluster has read of the providers.")
+	cmd.Flags().BoolVar(&o.roles, "roles", false,
+		"Print the Roles with which the operator in this cluster can read the providers.")
 	complete.FormatFlag(cmd, &o.format, output.Wide, output.JSON, output.YAML)
+	for _, name := range []string{"federation", "fits", "output"} {
+		cmd.MarkFlagsMutuallyExclusive(name, "roles")
+	}
 	complete.Flag(cmd, "provider", providers(flags))
 	complete.Flag(cmd, "fits", cobra.NoFileCompletions)
 	return cmd
@@ -120,16 +142,14 @@ func (o *catalogOptions) run(ctx context.Context) error {
 	return exit.With(status)
 }
 
-// read asks all providers.
+// read asks all providers, or the operator.
 func (o *catalogOptions) read(ctx context.Context) (*rest.Federation, error) {
-	config, err := o.flags.RESTConfig()
+	if o.federation {
+		return o.readOperator(ctx)
+	}
+	c, limit, err := o.connect()
 	if err != nil {
 		return nil, err
-	}
-	config.QPS, config.Burst = -1, 0 // A Secret for each provider, and the API server limits requests itself.
-	c, err := newConsumer(config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the API server: %w", err)
 	}
 	defer output.Slow(o.streams.ErrOut, "Asking the providers")()
 	listCtx, cancel := context.WithTimeout(ctx, listLimit)
@@ -138,7 +158,37 @@ func (o *catalogOptions) read(ctx context.Context) (*rest.Federation, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Federation{Providers: c.askAll(ctx, ids, cmp.Or(config.Timeout, timeLimit), o.now)}, nil
+	return &rest.Federation{Providers: c.askAll(ctx, ids, cmp.Or(limit, timeLimit), o.now)}, nil
+}
+
+// readOperator asks the operator in this cluster what it has read.
+func (o *catalogOptions) readOperator(ctx context.Context) (*rest.Federation, error) {
+	client, err := o.flags.Client(operatorclient.Reader)
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.Federation(ctx)
+	if err != nil || o.provider == "" {
+		return all, err
+	}
+	all.Providers = slices.DeleteFunc(all.Providers, func(p rest.FederationProvider) bool {
+		return p.ClusterID != o.provider
+	})
+	return all, nil
+}
+
+// connect returns a client of this cluster, and --request-timeout.
+func (o *catalogOptions) connect() (*consumer, time.Duration, error) {
+	config, err := o.flags.RESTConfig()
+	if err != nil {
+		return nil, 0, err
+	}
+	config.QPS, config.Burst = -1, 0 // A Secret for each provider, and the API server limits requests itself.
+	c, err := newConsumer(config)
+	if err != nil {
+		return nil, 0, fmt.Errorf("connecting to the API server: %w", err)
+	}
+	return c, config.Timeout, nil
 }
 
 // print prints the table and the commands, or the value, and all warnings.

@@ -142,6 +142,9 @@ func (c *cluster) report(ctx context.Context, namespace, liqoNamespace string, n
 		list[corev1.Pod](ctx, c, &corev1.PodList{}, client.HasLabels{liqo.CreatorLabel}))...)
 	findings = append(findings, findOrchestrations(f,
 		list[v1alpha1.Orchestration](ctx, c, &v1alpha1.OrchestrationList{}), c.offloadings(ctx))...)
+	if f.federation {
+		findings = append(findings, c.federation(ctx, namespace, account)...)
+	}
 	return newReport(append(findings, findKubelets(f, c.virtualKubelets(ctx))...)), nil
 }
 

@@ -37,6 +37,7 @@ type flags struct {
 	leaseNamespace, servedClasses string
 	placements                    string
 	publishOffers, orchestrate    bool
+	federation                    bool
 }
 
 // inComponents returns the path in config of a file of this name, which may be a pattern, in each of the components
@@ -51,6 +52,7 @@ func (f *flags) inComponents(name string) (files []string) {
 		{f.orchestrate, "provider-guard"},
 		{f.publishOffers, "catalog"},
 		{f.orchestrate, "orchestrator"},
+		{f.federation, "federation"},
 	} {
 		if component.used {
 			files = append(files, "components/"+component.name+"/"+name)
@@ -78,6 +80,7 @@ func flagsOf(d *appsv1.Deployment) (flags, error) {
 	all.StringVar(&f.placements, "placements", "", "")
 	all.BoolVar(&f.publishOffers, "publish-offers", false, "")
 	all.BoolVar(&f.orchestrate, "orchestrate", false, "")
+	all.BoolVar(&f.federation, "federation", false, "")
 	c := operatorIn(&d.Spec.Template.Spec)
 	err := all.Parse(slices.Concat(c.Command[min(1, len(c.Command)):], c.Args))
 	f.tls = certificate != ""
