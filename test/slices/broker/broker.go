@@ -66,14 +66,15 @@ func Start(ctx context.Context, all *lab.Lab) (*Lab, error) {
 		return nil, err
 	}
 	for _, provider := range l.Providers() {
-		if err := runOperator(ctx, provider, "provider"); err != nil {
+		if err := runOperator(ctx, provider, "provider", "catalog"); err != nil {
 			return nil, err
 		}
 		if err := requestSlice(ctx, l.Milan, provider, "from-"+provider.ID, providerClass, "10"); err != nil {
 			return nil, err
 		}
 	}
-	if err := runOperator(ctx, l.Milan, "broker", "orchestrator", "provider-guard", "slice-pod-guard"); err != nil {
+	components := []string{"orchestrator", "federation", "provider-guard", "slice-pod-guard"}
+	if err := runOperator(ctx, l.Milan, "broker", components...); err != nil {
 		return nil, err
 	}
 	if err := requestSlice(ctx, l.Rome, l.Milan, "from-milan", brokerClass, "10"); err != nil {

@@ -1,0 +1,106 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"proffer.dev/proffer/test/slices/lab"
+)
+
+// TestTheBrokerSeesWhatItsProvidersOffer: with the Roles that the plugin prints, the operator of milan shows what the
+// Offers of oslo and paris have, and a change within a minute.
+func TestTheBrokerSeesWhatItsProvidersOffer(t *testing.T) {
+	lab.Cleanup(t, func(ctx context.Context) error { return Apply(ctx, clusters.Oslo, "provider") })
+	roles, stderr, status, err := clusters.Milan.Proffer(t.Context(), "catalog", "--roles")
+	lab.Must(t, err)
+	if status != 0 || stderr != "" {
+		t.Fatalf("status %d: %s", status, stderr)
+	}
+	token := clusters.Milan.NewAccount(t, "catalog-reader", "proffer-catalog-reader")
+	_, err = clusters.Milan.Kubectl(t.Context(), roles, "apply", "-f", "-")
+	lab.Must(t, err)
+	for _, provider := range clusters.Providers() {
+		lab.Eventually(t, "milan shows what "+provider.ID+" offers", func(ctx context.Context) error { return shown(ctx, token, provider) })
+	}
+	offer(t, clusters.Oslo, 3)
+	changed := time.Now()
+	lab.Eventually(t, "milan shows the change", func(ctx context.Context) error {
+		o, err := own(ctx, clusters.Oslo)
+		if err != nil {
+			return err
+		}
+		if cpu, _, _ := unstructured.NestedString(o.Object, "status", "ceiling", "cpu"); cpu != "3" {
+			return fmt.Errorf("the ceiling of oslo is still %s", cpu)
+		}
+		return shown(ctx, token, clusters.Oslo)
+	})
+	if took := time.Since(changed); took > time.Minute {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// own returns the Offer that a provider publishes to milan.
+func own(ctx context.Context, provider *lab.Cluster) (*unstructured.Unstructured, error) {
+	o := &unstructured.Unstructured{}
+	o.SetAPIVersion("proffer.dev/v1alpha1")
+	o.SetKind("Offer")
+	at := client.ObjectKey{Namespace: lab.TenantNamespace("milan"), Name: providerClass}
+	return o, provider.Client.Get(ctx, at, o)
+}
+
+// federation is what the test needs of the answer.
+type federation struct {
+	Providers []struct {
+		ClusterID string
+		Publishes bool
+		Problems  []string
+		Offers    []struct{ Available map[string]string }
+		Liqo      struct {
+			APIServer    string
+			VirtualNodes []string
+			Slices       []struct{ Accepted bool }
+		}
+	}
+}
+
+// shown returns nil if milan shows of a provider what its own Offer has, and what Liqo knows of it.
+func shown(ctx context.Context, token string, provider *lab.Cluster) error {
+	o, err := own(ctx, provider)
+	if err != nil {
+		return err
+	}
+	want, _, err := unstructured.NestedStringMap(o.Object, "status", "available")
+	if err != nil {
+		return err
+	}
+	text, err := clusters.Milan.Ask(ctx, token, http.MethodGet, "/api/catalog?scope=federation&class="+providerClass)
+	if err != nil {
+		return err
+	}
+	var all federation
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return err
+	}
+	for _, p := range all.Providers {
+		if p.ClusterID != provider.ID {
+			continue
+		}
+		if len(p.Offers) != 1 || !p.Publishes || len(p.Problems) > 0 || p.Liqo.APIServer == "" ||
+			len(p.Liqo.VirtualNodes) != 1 || len(p.Liqo.Slices) != 1 || !p.Liqo.Slices[0].Accepted {
+			return fmt.Errorf("it is shown as %+v", p)
+		}
+		if !maps.Equal(p.Offers[0].Available, want) {
+			return fmt.Errorf("%s is shown with %v, and has %v", p.ClusterID, p.Offers[0].Available, want)
+		}
+		return nil
+	}
+	return fmt.Errorf("it is not shown: %s", text)
+}
