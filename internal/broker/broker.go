@@ -53,8 +53,21 @@ type Stay struct {
 	GainPercent int64
 }
 
-// Disabled is a provider that is not chosen for a consumer; an empty consumer stands for all.
-type Disabled struct{ Provider, Consumer string }
+// Pair is a provider and a consumer; an empty consumer stands for all.
+type Pair struct{ Provider, Consumer string }
+
+// Wish is what a consumer asks of the choice for it. It narrows what the Orchestration allows, and never
+// widens it. The zero value asks for nothing.
+type Wish struct {
+	// Providers holds the IDs of the providers to choose from, nil for all that the Orchestration selects.
+	Providers map[string]struct{}
+	// Require adds to what the Orchestration requires.
+	Require []Requirement
+	// Prefer replaces the preferences of the Orchestration, unless it is empty.
+	Prefer []Preference
+	// Count is the largest number of providers to choose; 0 is no limit.
+	Count int
+}
 
 // Orchestration is a policy. The caller must not change it.
 type Orchestration struct {
@@ -66,11 +79,27 @@ type Orchestration struct {
 	Require              []Requirement
 	Prefer               []Preference
 	// Count is the largest number of providers to choose; 0 is no limit.
-	Count    int
-	Stay     Stay
-	Window   time.Duration
-	Drain    time.Duration
-	Disabled map[Disabled]struct{}
+	Count  int
+	Stay   Stay
+	Window time.Duration
+	Drain  time.Duration
+	// Disabled are never chosen. With DisabledByDefault, only those in Enabled are.
+	Disabled, Enabled map[Pair]struct{}
+	DisabledByDefault bool
+	// ConsumersChoose is set if the wish of a consumer counts.
+	ConsumersChoose bool
+}
+
+// disables reports whether an admin has disabled a provider, for the consumer or for all.
+func (o *Orchestration) disables(provider, consumer string) bool {
+	return has(o.Disabled, provider, consumer) || o.DisabledByDefault && !has(o.Enabled, provider, consumer)
+}
+
+// has reports whether a provider is in pairs, with the consumer or with all.
+func has(pairs map[Pair]struct{}, provider, consumer string) bool {
+	_, all := pairs[Pair{Provider: provider}]
+	_, one := pairs[Pair{provider, consumer}]
+	return all || one
 }
 
 // Consumer is a cluster whose pods are sent on.

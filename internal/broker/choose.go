@@ -23,9 +23,26 @@ type Chosen struct {
 	Because string
 }
 
+// Layer is who has rejected a provider. A layer is asked only about what the ones before have left.
+type Layer string
+
+// The layers, in the order in which they are asked.
+const (
+	// Admin is an admin of this cluster, who has disabled the provider.
+	Admin Layer = "Admin"
+	// ByOrchestration is what the Orchestration requires, and what makes a provider unusable for everybody.
+	ByOrchestration Layer = "Orchestration"
+	// ByConsumer is the wish of the consumer.
+	ByConsumer Layer = "Consumer"
+	// ByRank is the comparison with the others: the provider qualifies, and has no place.
+	ByRank Layer = "Rank"
+)
+
 // Rejected is a provider that was not chosen.
 type Rejected struct {
 	ID string
+	// By is the first layer that rejects it.
+	By Layer
 	// Because is the first reason that applies.
 	Because string
 	// Left is the time at which it lost its place, zero if that is longer ago than Stay.For.
@@ -61,16 +78,32 @@ type candidate struct {
 type choosing struct {
 	*Orchestration
 	consumer string
+	wish     Wish
 	previous Previous
 	now      time.Time
-	rejected map[string]string
+	rejected map[string]rejection
 	// ranked are the candidates, the best first.
 	ranked []*candidate
 }
 
-// Choose chooses among the providers that the Orchestration selects, see the package comment.
-func Choose(o *Orchestration, consumer string, providers []Provider, previous Previous, now time.Time) Choice {
-	c := &choosing{Orchestration: o, consumer: consumer, previous: previous, now: now, rejected: map[string]string{}}
+// rejection is by whom a provider is rejected, and why.
+type rejection struct {
+	by      Layer
+	because string
+}
+
+// Choose chooses among the providers that the Orchestration selects, see the package comment. The wish is
+// the consumer's.
+func Choose(
+	o *Orchestration, consumer string, wish Wish, providers []Provider, previous Previous, now time.Time,
+) Choice {
+	if !o.ConsumersChoose {
+		wish = Wish{}
+	}
+	c := &choosing{
+		Orchestration: o, consumer: consumer, wish: wish, previous: previous, now: now,
+		rejected: map[string]rejection{},
+	}
 	c.qualify(providers)
 	c.keep()
 	c.fill()
@@ -83,8 +116,8 @@ func (c *choosing) qualify(providers []Provider) {
 	var fit []*Provider
 	for i := range providers {
 		p := &providers[i]
-		if reason := c.unfit(p); reason != "" {
-			c.rejected[p.ID] = reason
+		if r := c.unfit(p); r.because != "" {
+			c.rejected[p.ID] = r
 			continue
 		}
 		fit = append(fit, p)
@@ -98,48 +131,82 @@ func (c *choosing) qualify(providers []Provider) {
 	})
 }
 
-// unfit returns why a provider does not qualify, empty if it does.
-func (c *choosing) unfit(p *Provider) string {
+// unfit returns by whom and why a provider is rejected, the zero value if it qualifies.
+func (c *choosing) unfit(p *Provider) rejection {
 	switch {
+	case has(c.Disabled, p.ID, c.consumer):
+		return rejection{Admin, "it is disabled"}
+	case c.disables(p.ID, c.consumer):
+		return rejection{Admin, "it is not enabled"}
 	case p.ID == c.consumer:
-		return "it is the consumer itself"
-	case c.disabled(p.ID):
-		return "it is disabled"
+		return rejection{ByOrchestration, "it is the consumer itself"}
 	case p.Unusable != "":
-		return p.Unusable
+		return rejection{ByOrchestration, p.Unusable}
 	}
-	for _, r := range c.Require {
-		if _, has := c.previous.Chosen[p.ID]; has && r.KPI == Remaining {
+	if why := c.unfulfilled(c.Require, p, "required"); why != "" {
+		return rejection{ByOrchestration, why}
+	}
+	if !c.wishesFor(p.ID) {
+		return rejection{ByConsumer, "the consumer has chosen others"}
+	}
+	if why := c.unfulfilled(c.wish.Require, p, "required by the consumer"); why != "" {
+		return rejection{ByConsumer, why}
+	}
+	return rejection{}
+}
+
+// unfulfilled returns the first of these requirements that a provider does not fulfil as a reason, empty if
+// it fulfils all.
+func (c *choosing) unfulfilled(require []Requirement, p *Provider, required string) string {
+	_, has := c.previous.Chosen[p.ID]
+	for _, r := range require {
+		if has && r.KPI == Remaining {
 			continue // It is room for more. What runs there has its own, and would be drained because it runs.
 		}
 		v, measured := p.Values[r.Measure]
 		switch {
 		case !measured:
-			return fmt.Sprintf("%s is required, and is not measured", r.Measure)
+			return fmt.Sprintf("%s is %s, and is not measured", r.Measure, required)
 		case r.KPI.moreIsBetter() && v < r.Bound:
-			return fmt.Sprintf("%s is %s, and at least %s is required", r.Measure, r.Text(v), r.Text(r.Bound))
+			return fmt.Sprintf("%s is %s, and at least %s is %s", r.Measure, r.Text(v), r.Text(r.Bound), required)
 		case !r.KPI.moreIsBetter() && v > r.Bound:
-			return fmt.Sprintf("%s is %s, and at most %s is required", r.Measure, r.Text(v), r.Text(r.Bound))
+			return fmt.Sprintf("%s is %s, and at most %s is %s", r.Measure, r.Text(v), r.Text(r.Bound), required)
 		}
 	}
 	return ""
 }
 
-// disabled reports whether a provider is disabled, for the consumer or for all.
-func (c *choosing) disabled(id string) bool {
-	_, all := c.Disabled[Disabled{Provider: id}]
-	_, one := c.Disabled[Disabled{id, c.consumer}]
-	return all || one
+// wishesFor reports whether the consumer leaves a provider among those to choose from.
+func (c *choosing) wishesFor(id string) bool {
+	_, listed := c.wish.Providers[id]
+	return listed || c.wish.Providers == nil
+}
+
+// preferences returns those that rank the providers: the consumer's, if it has any.
+func (c *choosing) preferences() []Preference {
+	if len(c.wish.Prefer) > 0 {
+		return c.wish.Prefer
+	}
+	return c.Prefer
+}
+
+// most returns the largest number of providers to choose, 0 for no limit.
+func (c *choosing) most() int {
+	if c.Count == 0 || c.wish.Count == 0 {
+		return max(c.Count, c.wish.Count)
+	}
+	return min(c.Count, c.wish.Count)
 }
 
 // score returns the score of a provider among those that qualify, and its parts as text.
 func (c *choosing) score(p *Provider, fit []*Provider) (score int64, because string) {
-	if len(c.Prefer) == 0 {
+	prefer := c.preferences()
+	if len(prefer) == 0 {
 		return 1000, "it fulfils what is required"
 	}
 	var sum, weights int64
 	var parts []string
-	for _, f := range c.Prefer {
+	for _, f := range prefer {
 		weights += f.Weight
 		v, measured := p.Values[f.Measure]
 		if !measured {
@@ -218,19 +285,20 @@ func (c *choosing) count() (n int) {
 	return n
 }
 
-func (c *choosing) free() bool { return c.Count == 0 || c.count() < c.Count }
+func (c *choosing) free() bool { return c.most() == 0 || c.count() < c.most() }
 
 // stays reports whether a chosen provider keeps its place whatever the others score.
 func (c *choosing) stays(p *candidate) bool { return c.now.Sub(p.since) < c.Stay.For }
 
 // leftAt returns when a provider that is not chosen lost its place, zero if that is Stay.For ago or
-// longer. A provider that an admin has disabled comes back as soon as it is enabled.
+// longer. A provider that an admin has disabled, or the consumer has not chosen, comes back as soon as that
+// changes.
 func (c *choosing) leftAt(id string) time.Time {
 	left := c.previous.Left[id]
 	if _, chosen := c.previous.Chosen[id]; chosen {
 		left = c.now
 	}
-	if c.disabled(id) || c.now.Sub(left) >= c.Stay.For {
+	if c.disables(id, c.consumer) || !c.wishesFor(id) || c.now.Sub(left) >= c.Stay.For {
 		return time.Time{}
 	}
 	return left
@@ -247,12 +315,12 @@ func (c *choosing) result(providers []Provider) Choice {
 			out.Chosen = append(out.Chosen, Chosen{ID: p.ID, Score: p.score, Since: p.since, Because: p.because})
 			continue
 		}
-		c.rejected[p.ID] = c.outranked(p)
+		c.rejected[p.ID] = rejection{ByRank, c.outranked(p)}
 	}
 	for i := range providers {
 		id := providers[i].ID
-		if because, rejected := c.rejected[id]; rejected {
-			out.Rejected = append(out.Rejected, Rejected{ID: id, Because: because, Left: c.leftAt(id)})
+		if r, rejected := c.rejected[id]; rejected {
+			out.Rejected = append(out.Rejected, Rejected{ID: id, By: r.by, Because: r.because, Left: c.leftAt(id)})
 		}
 	}
 	slices.SortFunc(out.Rejected, func(a, b Rejected) int { return cmp.Compare(a.ID, b.ID) })
@@ -272,7 +340,7 @@ func (c *choosing) outranked(p *candidate) string {
 	}
 	switch {
 	case worst == nil || p.score <= worst.score:
-		return fmt.Sprintf("its score is %d, and count is %d: %s", p.score, c.Count, p.because)
+		return fmt.Sprintf("its score is %d, and count is %d: %s", p.score, c.most(), p.because)
 	case !outgrows(p.score, worst.score, c.Stay.GainPercent):
 		return fmt.Sprintf("its score is %d, less than %d %% better than %d of %s",
 			p.score, c.Stay.GainPercent, worst.score, worst.ID)

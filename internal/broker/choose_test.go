@@ -55,20 +55,20 @@ func after(c Choice) Previous {
 
 func TestTheExampleOfThePackageComment(t *testing.T) {
 	o := cheapAndNear()
-	first := Choose(o, "rome", milanAndOslo(2*cents), Previous{}, start)
+	first := Choose(o, "rome", Wish{}, milanAndOslo(2*cents), Previous{}, start)
 	want := Choice{
 		Chosen:   []Chosen{{ID: "milan", Score: 812, Since: start, Because: "Price cpu 0.02 (1000), Latency 40 ms (250)"}},
-		Rejected: []Rejected{{ID: "oslo", Because: "its score is 749, and count is 1: Price cpu 0.03 (666), Latency 10 ms (1000)"}},
+		Rejected: []Rejected{{ID: "oslo", By: ByRank, Because: "its score is 749, and count is 1: Price cpu 0.03 (666), Latency 10 ms (1000)"}},
 	}
 	if diff := cmp.Diff(want, first); diff != "" {
 		t.Errorf("at first (-want +got):\n%s", diff)
 	}
 
 	// Milan raises its price, and is kept for ten minutes.
-	early := Choose(o, "rome", milanAndOslo(4*cents), after(first), start.Add(10*time.Minute-time.Second))
+	early := Choose(o, "rome", Wish{}, milanAndOslo(4*cents), after(first), start.Add(10*time.Minute-time.Second))
 	want = Choice{
 		Chosen:   []Chosen{{ID: "milan", Score: 625, Since: start, Because: "Price cpu 0.04 (750), Latency 40 ms (250)"}},
-		Rejected: []Rejected{{ID: "oslo", Because: "its score is 1000, and milan with 625 keeps its place until 2026-11-25T10:10:00Z"}},
+		Rejected: []Rejected{{ID: "oslo", By: ByRank, Because: "its score is 1000, and milan with 625 keeps its place until 2026-11-25T10:10:00Z"}},
 	}
 	if diff := cmp.Diff(want, early); diff != "" {
 		t.Errorf("within stay (-want +got):\n%s", diff)
@@ -78,19 +78,19 @@ func TestTheExampleOfThePackageComment(t *testing.T) {
 	want = Choice{
 		Chosen: []Chosen{{ID: "oslo", Score: 1000, Since: late, Because: "Price cpu 0.03 (1000), Latency 10 ms (1000)"}},
 		Rejected: []Rejected{{
-			ID: "milan", Because: "it lost its place, and stays out until 2026-11-25T10:20:00Z", Left: late,
+			ID: "milan", By: ByRank, Because: "it lost its place, and stays out until 2026-11-25T10:20:00Z", Left: late,
 		}},
 	}
-	if diff := cmp.Diff(want, Choose(o, "rome", milanAndOslo(4*cents), after(early), late)); diff != "" {
+	if diff := cmp.Diff(want, Choose(o, "rome", Wish{}, milanAndOslo(4*cents), after(early), late)); diff != "" {
 		t.Errorf("after stay (-want +got):\n%s", diff)
 	}
 }
 
 func TestASmallGainReplacesNobody(t *testing.T) {
 	o := cheapAndNear()
-	first := Choose(o, "rome", milanAndOslo(2*cents), Previous{}, start)
+	first := Choose(o, "rome", Wish{}, milanAndOslo(2*cents), Previous{}, start)
 	// At 0.025, Milan scores 812 and Oslo 874: 7 % more.
-	later := Choose(o, "rome", milanAndOslo(25*cents/10), after(first), start.Add(time.Hour))
+	later := Choose(o, "rome", Wish{}, milanAndOslo(25*cents/10), after(first), start.Add(time.Hour))
 	if later.Chosen[0].ID != "milan" || later.Rejected[0].Because != "its score is 874, less than 20 % better than 812 of milan" {
 		t.Errorf("got %+v", later)
 	}
@@ -98,40 +98,94 @@ func TestASmallGainReplacesNobody(t *testing.T) {
 
 func TestEachReasonForARejection(t *testing.T) {
 	good := map[Measure]int64{uptime: 99_900, latency: 10 * milliseconds, cpuCost: cents, cpuLeft: 8000}
+	milanIn := func(consumer string) map[Pair]struct{} { return map[Pair]struct{}{{"milan", consumer}: {}} }
 	for _, tc := range []struct {
 		name   string
-		change func(*Provider, *Orchestration)
+		change func(*Provider, *Orchestration, *Wish)
+		by     Layer
 		want   string
 	}{
-		{"the consumer itself", func(p *Provider, _ *Orchestration) { p.ID = "rome" }, "it is the consumer itself"},
-		{"disabled for all", func(_ *Provider, o *Orchestration) { o.Disabled = map[Disabled]struct{}{{"milan", ""}: {}} }, "it is disabled"},
-		{"disabled for one", func(_ *Provider, o *Orchestration) { o.Disabled = map[Disabled]struct{}{{"milan", "rome"}: {}} }, "it is disabled"},
-		{"unusable", func(p *Provider, _ *Orchestration) { p.Unusable = "its virtual node is not Ready" }, "its virtual node is not Ready"},
-		{"not measured", func(p *Provider, _ *Orchestration) { delete(p.Values, latency) }, "Latency is required, and is not measured"},
-		{"not up enough", func(p *Provider, _ *Orchestration) { p.Values[uptime] = 99_499 }, "Uptime is 99.499 %, and at least 99.5 % is required"},
-		{"too far", func(p *Provider, _ *Orchestration) { p.Values[latency] = 50_001 }, "Latency is 50.001 ms, and at most 50 ms is required"},
-		{"too dear", func(p *Provider, _ *Orchestration) { p.Values[cpuCost] = 3*cents + 1 }, "Price cpu is 0.030000001, and at most 0.03 is required"},
-		{"too full", func(p *Provider, _ *Orchestration) { p.Values[cpuLeft] = 3999 }, "Remaining cpu is 3.999, and at least 4 is required"},
+		{"disabled for all", func(_ *Provider, o *Orchestration, _ *Wish) { o.Disabled = milanIn("") }, Admin, "it is disabled"},
+		{"disabled for one", func(_ *Provider, o *Orchestration, _ *Wish) { o.Disabled = milanIn("rome") }, Admin, "it is disabled"},
+		{"not enabled", func(_ *Provider, o *Orchestration, _ *Wish) { o.DisabledByDefault, o.Enabled = true, milanIn("lima") }, Admin, "it is not enabled"},
+		{"the consumer itself", func(p *Provider, _ *Orchestration, _ *Wish) { p.ID = "rome" }, ByOrchestration, "it is the consumer itself"},
+		{"unusable", func(p *Provider, _ *Orchestration, _ *Wish) { p.Unusable = "its virtual node is not Ready" }, ByOrchestration, "its virtual node is not Ready"},
+		{"not measured", func(p *Provider, _ *Orchestration, _ *Wish) { delete(p.Values, latency) }, ByOrchestration, "Latency is required, and is not measured"},
+		{"not up enough", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[uptime] = 99_499 }, ByOrchestration, "Uptime is 99.499 %, and at least 99.5 % is required"},
+		{"too far", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[latency] = 50_001 }, ByOrchestration, "Latency is 50.001 ms, and at most 50 ms is required"},
+		{"too dear", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[cpuCost] = 3*cents + 1 }, ByOrchestration, "Price cpu is 0.030000001, and at most 0.03 is required"},
+		{"too full", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[cpuLeft] = 3999 }, ByOrchestration, "Remaining cpu is 3.999, and at least 4 is required"},
+		{"not wished for", func(_ *Provider, _ *Orchestration, w *Wish) { w.Providers = map[string]struct{}{"oslo": {}} }, ByConsumer, "the consumer has chosen others"},
+		{"too far for the consumer", func(_ *Provider, _ *Orchestration, w *Wish) { w.Require = []Requirement{{latency, 9 * milliseconds}} }, ByConsumer, "Latency is 10 ms, and at most 9 ms is required by the consumer"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			p := provider("milan", map[Measure]int64{})
 			maps.Copy(p.Values, good)
-			o := &Orchestration{Require: []Requirement{{uptime, 99_500}, {latency, 50 * milliseconds}, {cpuCost, 3 * cents}, {cpuLeft, 4000}}}
-			if c := Choose(o, "rome", []Provider{p}, Previous{}, start); len(c.Chosen) != 1 {
+			o := &Orchestration{
+				Require:         []Requirement{{uptime, 99_500}, {latency, 50 * milliseconds}, {cpuCost, 3 * cents}, {cpuLeft, 4000}},
+				ConsumersChoose: true,
+			}
+			if c := Choose(o, "rome", Wish{}, []Provider{p}, Previous{}, start); len(c.Chosen) != 1 {
 				t.Fatalf("not chosen without the change: %+v", c)
 			}
-			tc.change(&p, o)
-			want := Choice{Rejected: []Rejected{{ID: p.ID, Because: tc.want}}}
-			if diff := cmp.Diff(want, Choose(o, "rome", []Provider{p}, Previous{}, start)); diff != "" {
+			wish := Wish{}
+			tc.change(&p, o, &wish)
+			want := Choice{Rejected: []Rejected{{ID: p.ID, By: tc.by, Because: tc.want}}}
+			if diff := cmp.Diff(want, Choose(o, "rome", wish, []Provider{p}, Previous{}, start)); diff != "" {
 				t.Error(diff)
+			}
+			if o.ConsumersChoose = false; tc.by == ByConsumer {
+				if c := Choose(o, "rome", wish, []Provider{p}, Previous{}, start); len(c.Chosen) != 1 {
+					t.Errorf("the wish counts though consumers may not choose: %+v", c)
+				}
 			}
 		})
 	}
 }
 
+// The consumer ranks what it is left with, and takes fewer, never more.
+func TestAWishRanksAndCounts(t *testing.T) {
+	o := cheapAndNear()
+	o.Count, o.ConsumersChoose = 2, true
+	providers := append(milanAndOslo(2*cents), provider("paris", map[Measure]int64{cpuCost: 9 * cents, latency: milliseconds}))
+	choose := func(wish Wish) []string {
+		c := Choose(o, "rome", wish, providers, Previous{}, start)
+		return c.IDs()
+	}
+	for _, tc := range []struct {
+		name string
+		wish Wish
+		want []string
+	}{
+		{"none", Wish{}, []string{"milan", "oslo"}},
+		{"the nearest", Wish{Prefer: []Preference{{latency, 1}}}, []string{"oslo", "paris"}},
+		{"one", Wish{Count: 1}, []string{"milan"}},
+		{"more than allowed", Wish{Count: 3}, []string{"milan", "oslo"}},
+		{"one that the Orchestration does not know", Wish{Providers: map[string]struct{}{"lima": {}}}, []string{}},
+	} {
+		if diff := cmp.Diff(tc.want, choose(tc.wish)); diff != "" {
+			t.Errorf("%s: %s", tc.name, diff)
+		}
+	}
+}
+
+// A consumer that goes back on its choice is not held to the time that a provider stays out.
+func TestAProviderThatTheConsumerLeftComesBackAtOnce(t *testing.T) {
+	o := cheapAndNear()
+	o.ConsumersChoose = true
+	only := func(id string) Wish { return Wish{Providers: map[string]struct{}{id: {}}} }
+	was := Choose(o, "rome", Wish{}, milanAndOslo(2*cents), Previous{}, start)
+	for i, id := range []string{"oslo", "milan", "oslo"} {
+		now := start.Add(time.Duration(i) * time.Second)
+		if was = Choose(o, "rome", only(id), milanAndOslo(2*cents), after(was), now); was.IDs()[0] != id {
+			t.Fatalf("chose %v, want %s", was.IDs(), id)
+		}
+	}
+}
+
 func TestADisabledProviderIsDisabledForItsConsumerOnly(t *testing.T) {
-	o := &Orchestration{Disabled: map[Disabled]struct{}{{"milan", "rome"}: {}}}
-	if c := Choose(o, "oslo", []Provider{provider("milan", nil)}, Previous{}, start); len(c.Chosen) != 1 {
+	o := &Orchestration{Disabled: map[Pair]struct{}{{"milan", "rome"}: {}}}
+	if c := Choose(o, "oslo", Wish{}, []Provider{provider("milan", nil)}, Previous{}, start); len(c.Chosen) != 1 {
 		t.Errorf("got %+v", c)
 	}
 }
@@ -140,11 +194,11 @@ func TestADisabledProviderIsDisabledForItsConsumerOnly(t *testing.T) {
 func TestAProviderThatIsEnabledAgainReturnsAtOnce(t *testing.T) {
 	o, all := cheapAndNear(), []Provider{provider("milan", nil), provider("oslo", nil)}
 	o.Count = 0
-	first := Choose(o, "rome", all, Previous{}, start)
-	o.Disabled = map[Disabled]struct{}{{"milan", ""}: {}}
-	second := Choose(o, "rome", all, after(first), start.Add(time.Second))
+	first := Choose(o, "rome", Wish{}, all, Previous{}, start)
+	o.Disabled = map[Pair]struct{}{{"milan", ""}: {}}
+	second := Choose(o, "rome", Wish{}, all, after(first), start.Add(time.Second))
 	o.Disabled = nil
-	third := Choose(o, "rome", all, after(second), start.Add(2*time.Second))
+	third := Choose(o, "rome", Wish{}, all, after(second), start.Add(2*time.Second))
 	if len(second.Chosen) != 1 || len(third.Chosen) != 2 {
 		t.Errorf("chosen %v, then %v", second.IDs(), third.IDs())
 	}
@@ -159,10 +213,10 @@ func TestAProviderThatFailedReturnsAtOnceOnlyIfNobodyElseIsLeft(t *testing.T) {
 		}
 		return p
 	}
-	was := Choose(o, "rome", []Provider{down("milan", false), down("oslo", false)}, Previous{}, start)
+	was := Choose(o, "rome", Wish{}, []Provider{down("milan", false), down("oslo", false)}, Previous{}, start)
 	var got []string
 	for i, state := range []struct{ milan, oslo bool }{{true, false}, {false, false}, {false, true}, {false, false}} {
-		was = Choose(o, "rome", []Provider{down("milan", state.milan), down("oslo", state.oslo)}, after(was), start.Add(time.Duration(i+1)*time.Minute))
+		was = Choose(o, "rome", Wish{}, []Provider{down("milan", state.milan), down("oslo", state.oslo)}, after(was), start.Add(time.Duration(i+1)*time.Minute))
 		got = append(got, strings.Join(was.IDs(), "+"))
 	}
 	// Milan fails and waits; it returns when Oslo fails; then Oslo waits.
@@ -221,14 +275,14 @@ func TestAProviderIsKeptWhenItsRoomIsUsed(t *testing.T) {
 	room := Measure{KPI: Remaining, Resource: "cpu"}
 	o := &Orchestration{Require: []Requirement{{Measure: room, Bound: 4000}}}
 	with := func(left int64) []Provider { return []Provider{{ID: "oslo", Values: map[Measure]int64{room: left}}} }
-	first := Choose(o, "rome", with(16_000), Previous{}, start)
+	first := Choose(o, "rome", Wish{}, with(16_000), Previous{}, start)
 	if got := first.IDs(); len(got) != 1 {
 		t.Fatalf("chosen: %v", got)
 	}
-	if got := Choose(o, "rome", with(0), after(first), start); len(got.Chosen) != 1 {
+	if got := Choose(o, "rome", Wish{}, with(0), after(first), start); len(got.Chosen) != 1 {
 		t.Errorf("once its room is used, %v are chosen", got.Chosen)
 	}
-	if got := Choose(o, "lima", with(0), Previous{}, start); len(got.Chosen) != 0 {
+	if got := Choose(o, "lima", Wish{}, with(0), Previous{}, start); len(got.Chosen) != 0 {
 		t.Errorf("without room, %v are chosen for another consumer", got.Chosen)
 	}
 }

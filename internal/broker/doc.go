@@ -1,15 +1,20 @@
 // Package broker chooses, for a consumer, the providers that its pods are sent on to. It is pure:
-// measurements, the previous choice and the time go in, a choice comes out.
+// measurements, the wish of the consumer, the previous choice and the time go in, a choice comes out.
 //
 // # Which providers qualify
 //
-// A provider that the Orchestration selects is rejected for the first of these reasons that holds:
+// Three layers are asked about each provider that the Orchestration selects, in this order. The first that
+// rejects it is named in the result, with its reason; a later one can only narrow what is left.
 //
-//  1. it is the consumer itself;
-//  2. it is disabled, for the consumer or for everybody;
-//  3. it has no usable virtual node;
-//  4. it does not fulfil a requirement. What is not measured is not good. Remaining is required only of
-//     a provider that is not chosen yet: what runs there leaves less of it.
+//  1. An admin: it is disabled, for the consumer or for everybody. With DisabledByDefault, it is so until
+//     it is enabled.
+//  2. The Orchestration: it is the consumer itself; it has no usable virtual node; it does not fulfil a
+//     requirement. What is not measured is not good. Remaining is required only of a provider that is not
+//     chosen yet: what runs there leaves less of it.
+//  3. The consumer, with ConsumersChoose: it is not among the providers of its wish; it does not fulfil a
+//     requirement of the wish.
+//
+// The consumer's preferences replace the Orchestration's, and the smaller of both counts holds.
 //
 // # The score
 //
@@ -44,6 +49,7 @@
 // # Invariants
 //
 //   - A provider that does not qualify is never chosen; the consumer itself never.
+//   - A wish makes no provider qualify that would not without it.
 //   - Each provider is either chosen or rejected with one reason.
 //   - Within Stay.For of its choice, a provider that qualifies is not replaced.
 //   - A provider that lost its place returns within Stay.For only if otherwise none would be chosen.

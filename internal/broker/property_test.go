@@ -29,59 +29,95 @@ var anyProviders = rapid.Custom(func(t *rapid.T) (all []Provider) {
 	return all
 })
 
+var (
+	anyRequirements = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Requirement {
+		return Requirement{rapid.SampledFrom(measures).Draw(t, "required"), rapid.Int64Range(0, 100).Draw(t, "bound")}
+	}), 0, 2)
+	anyPreferences = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Preference {
+		return Preference{rapid.SampledFrom(measures).Draw(t, "preferred"), rapid.Int64Range(1, 100).Draw(t, "weight")}
+	}), 0, 3)
+	anyPairs = rapid.MapOfN(rapid.Custom(func(t *rapid.T) Pair {
+		return Pair{anyID.Draw(t, "provider"), rapid.SampledFrom([]string{"", "rome", "oslo"}).Draw(t, "for")}
+	}), rapid.Just(struct{}{}), 0, 2)
+)
+
 var anyOrchestration = rapid.Custom(func(t *rapid.T) *Orchestration {
-	o := &Orchestration{
+	return &Orchestration{
 		Count:    rapid.IntRange(0, 3).Draw(t, "count"),
 		Stay:     Stay{time.Duration(rapid.IntRange(0, 5).Draw(t, "stay")) * time.Minute, rapid.Int64Range(0, 50).Draw(t, "gain")},
-		Disabled: map[Disabled]struct{}{},
+		Require:  anyRequirements.Draw(t, "require"),
+		Prefer:   anyPreferences.Draw(t, "prefer"),
+		Disabled: anyPairs.Draw(t, "disabled"), Enabled: anyPairs.Draw(t, "enabled"),
+		DisabledByDefault: rapid.IntRange(0, 3).Draw(t, "default") == 0,
+		ConsumersChoose:   rapid.Bool().Draw(t, "consumers choose"),
 	}
-	for range rapid.IntRange(0, 2).Draw(t, "requirements") {
-		o.Require = append(o.Require, Requirement{rapid.SampledFrom(measures).Draw(t, "required"), rapid.Int64Range(0, 100).Draw(t, "bound")})
-	}
-	for range rapid.IntRange(0, 3).Draw(t, "preferences") {
-		o.Prefer = append(o.Prefer, Preference{rapid.SampledFrom(measures).Draw(t, "preferred"), rapid.Int64Range(1, 100).Draw(t, "weight")})
-	}
-	if rapid.Bool().Draw(t, "disables") {
-		o.Disabled[Disabled{anyID.Draw(t, "disabled"), rapid.SampledFrom([]string{"", "rome", "oslo"}).Draw(t, "for")}] = struct{}{}
-	}
-	return o
 })
 
-// qualifies says in its own words what the package comment says.
-func qualifies(o *Orchestration, consumer string, p Provider, was Previous) bool {
+var anyWish = rapid.Custom(func(t *rapid.T) Wish {
+	w := Wish{
+		Require: anyRequirements.Draw(t, "require"), Prefer: anyPreferences.Draw(t, "prefer"),
+		Count: rapid.IntRange(0, 3).Draw(t, "count"),
+	}
+	if rapid.Bool().Draw(t, "lists") {
+		w.Providers = rapid.MapOfN(anyID, rapid.Just(struct{}{}), 0, 3).Draw(t, "providers")
+	}
+	return w
+})
+
+// layerOf says in its own words what the package comment says of which providers qualify: ByRank.
+func layerOf(o *Orchestration, consumer string, wish Wish, p Provider, was Previous) Layer {
 	_, has := was.Chosen[p.ID]
-	_, all := o.Disabled[Disabled{Provider: p.ID}]
-	_, one := o.Disabled[Disabled{p.ID, consumer}]
-	if p.ID == consumer || all || one || p.Unusable != "" {
+	isIn := func(pairs map[Pair]struct{}) bool {
+		for pair := range pairs {
+			if pair.Provider == p.ID && (pair.Consumer == "" || pair.Consumer == consumer) {
+				return true
+			}
+		}
 		return false
 	}
-	for _, r := range o.Require {
-		v, measured := p.Values[r.Measure]
-		if has && r.KPI == Remaining {
-			continue
+	fulfils := func(require []Requirement) bool {
+		for _, r := range require {
+			v, measured := p.Values[r.Measure]
+			if has && r.KPI == Remaining {
+				continue
+			}
+			less := r.KPI == Latency || r.KPI == Price
+			if !measured || less && v > r.Bound || !less && v < r.Bound {
+				return false
+			}
 		}
-		less := r.KPI == Latency || r.KPI == Price
-		if !measured || less && v > r.Bound || !less && v < r.Bound {
-			return false
-		}
+		return true
 	}
-	return true
+	switch {
+	case isIn(o.Disabled) || o.DisabledByDefault && !isIn(o.Enabled):
+		return Admin
+	case p.ID == consumer || p.Unusable != "" || !fulfils(o.Require):
+		return ByOrchestration
+	case !o.ConsumersChoose:
+		return ByRank
+	}
+	if _, listed := wish.Providers[p.ID]; wish.Providers != nil && !listed || !fulfils(wish.Require) {
+		return ByConsumer
+	}
+	return ByRank
 }
 
 func TestWhatAlwaysHoldsOfAChoice(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		o, consumer, now, was := anyOrchestration.Draw(t, "orchestration"), anyID.Draw(t, "consumer"), start, Previous{}
+		h := choosingFor{anyOrchestration.Draw(t, "orchestration"), anyID.Draw(t, "consumer"), anyWish.Draw(t, "wish")}
+		now, was := start, Previous{}
 		for step := range 6 {
 			providers := anyProviders.Draw(t, fmt.Sprint("providers ", step))
-			got := Choose(o, consumer, providers, was, now)
-			checkChoice(t, o, consumer, providers, was, got)
-			checkStay(t, o, consumer, providers, was, got, now)
+			got := Choose(h.o, h.consumer, h.wish, providers, was, now)
+			h.checkChoice(t, providers, was, got)
+			h.checkStay(t, providers, was, got, now)
 
 			shuffled := rapid.Permutation(providers).Draw(t, "order")
-			if diff := cmp.Diff(got, Choose(o, consumer, shuffled, was, now)); diff != "" {
+			if diff := cmp.Diff(got, Choose(h.o, h.consumer, h.wish, shuffled, was, now)); diff != "" {
 				t.Fatalf("the order matters:\n%s", diff)
 			}
-			if diff := cmp.Diff(got.IDs(), idsOf(Choose(o, consumer, providers, after(got), now))); o.Stay.For > 0 && diff != "" {
+			again := Choose(h.o, h.consumer, h.wish, providers, after(got), now)
+			if diff := cmp.Diff(got.IDs(), again.IDs()); h.o.Stay.For > 0 && diff != "" {
 				t.Fatalf("the same choice again differs:\n%s", diff)
 			}
 			was, now = after(got), now.Add(time.Duration(rapid.IntRange(0, 400).Draw(t, "seconds"))*time.Second)
@@ -89,42 +125,63 @@ func TestWhatAlwaysHoldsOfAChoice(t *testing.T) {
 	})
 }
 
-func idsOf(c Choice) []string { return c.IDs() }
+// choosingFor has what stays the same in a history.
+type choosingFor struct {
+	o        *Orchestration
+	consumer string
+	wish     Wish
+}
 
-// checkChoice checks that each provider has one place, and each chosen one qualifies.
-func checkChoice(t *rapid.T, o *Orchestration, consumer string, providers []Provider, was Previous, got Choice) {
-	places := map[string]int{}
+func (h choosingFor) layerOf(p Provider, was Previous) Layer {
+	return layerOf(h.o, h.consumer, h.wish, p, was)
+}
+
+// checkChoice checks that each provider has one place, each chosen one qualifies, and each other one is
+// rejected by the layer that the package comment says.
+func (h choosingFor) checkChoice(t *rapid.T, providers []Provider, was Previous, got Choice) {
+	places, rejected := map[string]int{}, map[string]Layer{}
 	for _, c := range got.Chosen {
 		places[c.ID]++
-		i := slices.IndexFunc(providers, func(p Provider) bool { return p.ID == c.ID })
-		if i < 0 || !qualifies(o, consumer, providers[i], was) {
-			t.Fatalf("%s is chosen, and does not qualify", c.ID)
-		}
 		if c.Score < 0 || c.Score > 1000 {
 			t.Fatalf("%s scores %d", c.ID, c.Score)
 		}
 	}
 	for _, r := range got.Rejected {
 		places[r.ID]++
+		rejected[r.ID] = r.By
 		if r.Because == "" {
 			t.Fatalf("%s is rejected without a reason", r.ID)
 		}
 	}
+	qualify := 0
 	for _, p := range providers {
-		if places[p.ID] != 1 {
+		want := h.layerOf(p, was)
+		if want == ByRank {
+			qualify++
+		}
+		by, isRejected := rejected[p.ID]
+		switch {
+		case places[p.ID] != 1:
 			t.Fatalf("%s has %d places", p.ID, places[p.ID])
+		case !isRejected && want != ByRank:
+			t.Fatalf("%s is chosen, and %s rejects it", p.ID, want)
+		case isRejected && by != want:
+			t.Fatalf("%s is rejected by %s, want %s", p.ID, by, want)
 		}
 	}
-	if len(places) != len(providers) || o.Count > 0 && len(got.Chosen) > o.Count {
-		t.Fatalf("%d places for %d providers, %d chosen of %d", len(places), len(providers), len(got.Chosen), o.Count)
+	for _, most := range []int{h.o.Count, h.wish.Count} {
+		if most > 0 && len(got.Chosen) > most && (h.o.ConsumersChoose || most == h.o.Count) {
+			t.Fatalf("%d are chosen of %d", len(got.Chosen), most)
+		}
 	}
-	if len(got.Chosen) == 0 && slices.ContainsFunc(providers, func(p Provider) bool { return qualifies(o, consumer, p, was) }) {
-		t.Fatal("none is chosen, and one qualifies")
+	if len(places) != len(providers) || len(got.Chosen) == 0 && qualify > 0 {
+		t.Fatalf("%d places for %d providers, of which %d qualify and %d are chosen",
+			len(places), len(providers), qualify, len(got.Chosen))
 	}
 }
 
 // checkStay checks that nothing flaps within Stay.For.
-func checkStay(t *rapid.T, o *Orchestration, consumer string, providers []Provider, was Previous, got Choice, now time.Time) {
+func (h choosingFor) checkStay(t *rapid.T, providers []Provider, was Previous, got Choice, now time.Time) {
 	chosen := map[string]time.Time{}
 	for _, c := range got.Chosen {
 		chosen[c.ID] = c.Since
@@ -132,7 +189,7 @@ func checkStay(t *rapid.T, o *Orchestration, consumer string, providers []Provid
 		if before && !c.Since.Equal(since) || !before && !c.Since.Equal(now) {
 			t.Fatalf("%s is chosen since %v", c.ID, c.Since)
 		}
-		if left, lost := was.Left[c.ID]; lost && now.Sub(left) < o.Stay.For && len(got.Chosen) > 1 && !disabledOne(o, consumer, c.ID) {
+		if left, lost := was.Left[c.ID]; lost && now.Sub(left) < h.o.Stay.For && len(got.Chosen) > 1 {
 			others := slices.ContainsFunc(got.Chosen, func(other Chosen) bool { _, lost := was.Left[other.ID]; return !lost })
 			if others {
 				t.Fatalf("%s is back too early", c.ID)
@@ -142,14 +199,8 @@ func checkStay(t *rapid.T, o *Orchestration, consumer string, providers []Provid
 	for _, p := range providers {
 		since, before := was.Chosen[p.ID]
 		_, still := chosen[p.ID]
-		if before && !still && qualifies(o, consumer, p, was) && now.Sub(since) < o.Stay.For {
+		if before && !still && h.layerOf(p, was) == ByRank && now.Sub(since) < h.o.Stay.For {
 			t.Fatalf("%s lost its place after %v", p.ID, now.Sub(since))
 		}
 	}
-}
-
-func disabledOne(o *Orchestration, consumer, id string) bool {
-	_, all := o.Disabled[Disabled{Provider: id}]
-	_, one := o.Disabled[Disabled{id, consumer}]
-	return all || one
 }

@@ -50,7 +50,7 @@ func parse(o *v1alpha1.Orchestration) (*broker.Orchestration, error) {
 		},
 		Window:   time.Duration(ptr.Deref(spec.WindowHours, defaultWindow)) * time.Hour,
 		Drain:    time.Duration(ptr.Deref(spec.DrainMinutes, defaultDrain)) * time.Minute,
-		Disabled: map[broker.Disabled]struct{}{},
+		Disabled: map[broker.Pair]struct{}{},
 	}
 	for i, r := range spec.Require {
 		out.Require = append(out.Require, p.requirement(r, path.Child("require").Index(i)))
@@ -61,7 +61,7 @@ func parse(o *v1alpha1.Orchestration) (*broker.Orchestration, error) {
 		})
 	}
 	for _, d := range spec.Disabled {
-		out.Disabled[broker.Disabled{Provider: string(d.Provider), Consumer: string(d.Consumer)}] = struct{}{}
+		out.Disabled[broker.Pair{Provider: string(d.Provider), Consumer: string(d.Consumer)}] = struct{}{}
 	}
 	if err := p.errs.ToAggregate(); err != nil {
 		return nil, err

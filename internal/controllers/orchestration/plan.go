@@ -191,7 +191,7 @@ func (p *planning) decide(id string) {
 			d.status.Choices = append(d.status.Choices, choice)
 			continue
 		}
-		got := broker.Choose(d.parsed, id, d.providers, previousOf(&d.object.Status, id), p.now)
+		got := broker.Choose(d.parsed, id, broker.Wish{}, d.providers, previousOf(&d.object.Status, id), p.now)
 		setChoice(&choice, got)
 		if len(got.Chosen) == 0 {
 			d.problems = append(d.problems, id)
