@@ -243,6 +243,7 @@ manifests: ## Generate the CRDs and the RBAC role from the markers in the code, 
 	@# Components, which are removed with their CRDs.
 	mv config/crd/bases/proffer.dev_offers.yaml config/components/catalog/crd.yaml
 	mv config/crd/bases/proffer.dev_orchestrations.yaml config/components/orchestrator/crd.yaml
+	mv config/crd/bases/proffer.dev_providerchoices.yaml config/components/orchestrator/providerchoice_crd.yaml
 	$(if $(wildcard internal/controllers),$(TOOL) controller-gen rbac:roleName=proffer-manager paths=./internal/controllers/... paths=./internal/source/... paths=./internal/operator/... output:rbac:dir=config/rbac)
 	@# The chart takes these as they are. Its templates are for what its values change.
 	rm -rf $(CHART_FILES) && mkdir -p $(CHART_FILES)/{crds,rbac,admission,guards,served-classes,slice-pod-guard,provider-guard,catalog,orchestrator,federation,alerts,dashboard}
@@ -254,7 +255,7 @@ manifests: ## Generate the CRDs and the RBAC role from the markers in the code, 
 	cp config/components/slice-pod-guard/{admissionpolicy,role}.yaml $(CHART_FILES)/slice-pod-guard
 	cp config/components/provider-guard/admissionpolicy.yaml $(CHART_FILES)/provider-guard
 	cp config/components/catalog/{crd,role}.yaml $(CHART_FILES)/catalog
-	cp config/components/orchestrator/{crd,role,user_roles,toggle_role}.yaml $(CHART_FILES)/orchestrator
+	cp config/components/orchestrator/{crd,providerchoice_crd,role,user_roles,toggle_role}.yaml $(CHART_FILES)/orchestrator
 	cp config/components/federation/role.yaml $(CHART_FILES)/federation
 	cp config/components/alerts/prometheusrule.yaml $(CHART_FILES)/alerts
 	cp config/components/dashboard/proffer.json $(CHART_FILES)/dashboard

@@ -30,8 +30,10 @@ var (
 )
 
 var (
-	crdDirectory     = filepath.Join("..", "..", "config", "crd", "bases")
-	orchestrationCRD = filepath.Join("..", "..", "config", "components", "orchestrator", "crd.yaml")
+	crdDirectory = filepath.Join("..", "..", "config", "crd", "bases")
+	// Those of the component orchestrator.
+	orchestrationCRD  = filepath.Join("..", "..", "config", "components", "orchestrator", "crd.yaml")
+	providerChoiceCRD = filepath.Join("..", "..", "config", "components", "orchestrator", "providerchoice_crd.yaml")
 )
 
 func TestMain(m *testing.M) {
@@ -41,7 +43,7 @@ func TestMain(m *testing.M) {
 
 func startControlPlane(ctx context.Context) (err error) {
 	cluster, err = controlplane.Start(ctx, controlplane.Options{
-		CRDDirs: []string{crdDirectory, orchestrationCRD}, Progress: os.Stderr,
+		CRDDirs: []string{crdDirectory, orchestrationCRD, providerChoiceCRD}, Progress: os.Stderr,
 	})
 	if err != nil {
 		return fmt.Errorf("start a control plane: %w", err)

@@ -170,6 +170,15 @@ var orchestrationRules = []rule{
 		want:    `spec.disabled[1]: Duplicate value: {"consumer":"","provider":"milan"}`,
 	},
 	{
+		name: "a provider is enabled once", valid: []string{"defaultDisabled: true\nenabled: [{provider: milan}, {provider: milan, consumer: rome}]"},
+		invalid: "enabled: [{provider: milan}, {provider: milan}]",
+		want:    `spec.enabled[1]: Duplicate value: {"consumer":"","provider":"milan"}`,
+	},
+	{
+		name: "consumers may choose, or not", valid: []string{"consumersMay: None", "consumersMay: Choose"}, invalid: "consumersMay: Widen",
+		want: `spec.consumersMay: Unsupported value: "Widen": supported values: "None", "Choose"`,
+	},
+	{
 		name:    "unknown keys of an Orchestration are refused",
 		invalid: "consumer: {}",
 		want:    `Orchestration in version "v1alpha1" cannot be handled as a Orchestration: strict decoding error: unknown field "spec.consumer"`,
@@ -185,29 +194,36 @@ func orchestration(t *testing.T, spec string) *unstructured.Unstructured {
 
 func TestEveryRuleOfOrchestrationsRefusesWhatBreaksIt(t *testing.T) {
 	for _, r := range orchestrationRules {
-		t.Run(r.name, func(t *testing.T) {
-			for _, spec := range r.valid {
-				if got := refusalsOf(t, orchestration(t, spec)); got != nil {
-					t.Errorf("refused:\n%s\n%s", spec, strings.Join(got, "\n"))
-				}
-			}
-			if diff := cmp.Diff(r.want, strings.Join(refusalsOf(t, orchestration(t, r.invalid)), "\n")); diff != "" {
-				t.Errorf("refusals of (-want +got):\n%s\n%s", r.invalid, diff)
-			}
-		})
+		t.Run(r.name, func(t *testing.T) { r.check(t, orchestration) })
+	}
+}
+
+// check creates objects with the specs of a rule.
+func (r *rule) check(t *testing.T, of func(t *testing.T, spec string) *unstructured.Unstructured) {
+	t.Helper()
+	for _, spec := range r.valid {
+		if got := refusalsOf(t, of(t, spec)); got != nil {
+			t.Errorf("refused:\n%s\n%s", spec, strings.Join(got, "\n"))
+		}
+	}
+	if diff := cmp.Diff(r.want, strings.Join(refusalsOf(t, of(t, r.invalid)), "\n")); diff != "" {
+		t.Errorf("refusals of (-want +got):\n%s\n%s", r.invalid, diff)
 	}
 }
 
 func TestEveryMessageOfOrchestrationsIsInATest(t *testing.T) {
 	found := 0
-	visit(schemaOf(t, orchestrationCRD), func(s *apiextensionsv1.JSONSchemaProps) {
-		for _, validation := range s.XValidations {
-			found++
-			if !slices.ContainsFunc(slices.Concat(orchestrationRules, consumerRules), func(r rule) bool { return strings.Contains(r.want, validation.Message) }) {
-				t.Errorf("no test has the message: %s", validation.Message)
+	for _, crd := range []string{orchestrationCRD, providerChoiceCRD} {
+		visit(schemaOf(t, crd), func(s *apiextensionsv1.JSONSchemaProps) {
+			for _, validation := range s.XValidations {
+				found++
+				all := slices.Concat(orchestrationRules, consumerRules, choiceRules, []rule{{want: choiceNameMessage}})
+				if !slices.ContainsFunc(all, func(r rule) bool { return strings.Contains(r.want, validation.Message) }) {
+					t.Errorf("no test has the message: %s", validation.Message)
+				}
 			}
-		}
-	})
+		})
+	}
 	if found < 10 {
 		t.Errorf("only %d messages found", found)
 	}
@@ -231,9 +247,11 @@ func TestEverythingInAnOrchestrationIsBounded(t *testing.T) {
 			check(path+"."+name, property)
 		}
 	}
-	all := schemaOf(t, orchestrationCRD).Properties
-	check("spec", all["spec"])
-	check("status", all["status"])
+	for _, crd := range []string{orchestrationCRD, providerChoiceCRD} {
+		all := schemaOf(t, crd).Properties
+		check("spec", all["spec"])
+		check("status", all["status"])
+	}
 }
 
 func TestTheOrchestrationsInTheDocsAreAccepted(t *testing.T) {
@@ -258,7 +276,7 @@ func TestTheDefaultsOfAnOrchestration(t *testing.T) {
 	create(t, o)
 	got, _, _ := unstructured.NestedMap(o.Object, "spec")
 	want := map[string]any{
-		"mode": string(v1alpha1.ModeActive), "windowHours": int64(24), "drainMinutes": int64(30),
+		"mode": string(v1alpha1.ModeActive), "consumersMay": string(v1alpha1.ConsumersMayNone), "windowHours": int64(24), "drainMinutes": int64(30),
 		"stay":     map[string]any{"minutes": int64(10), "gainPercent": int64(20)},
 		"disabled": []any{map[string]any{"provider": "milan", "consumer": ""}},
 		"prefer":   []any{map[string]any{"kpi": "Latency", "weight": int64(1)}},

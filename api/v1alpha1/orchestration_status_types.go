@@ -12,7 +12,7 @@ const (
 	MaxOrchestrationConsumers = 64
 	// MaxOrchestrationNotes bounds the notes on the namespaces of one consumer.
 	MaxOrchestrationNotes = 16
-	// MaxOrchestrationDisabled bounds spec.disabled.
+	// MaxOrchestrationDisabled bounds spec.disabled, and spec.enabled.
 	MaxOrchestrationDisabled = 256
 	// MaxBecause bounds a reason, in bytes.
 	MaxBecause = 128
@@ -28,7 +28,8 @@ const (
 	OrchestrationInvalid = "Invalid"
 	// OrchestrationNoLiqo says that the CRD NamespaceOffloading of Liqo v1 does not exist.
 	OrchestrationNoLiqo = "LiqoMissing"
-	// OrchestrationNoProvider says that no provider qualifies for some consumer.
+	// OrchestrationNoProvider says that no provider qualifies for some consumer, and that no ProviderChoice
+	// of the consumer is the reason.
 	OrchestrationNoProvider = "NoProvider"
 	// OrchestrationTooMany says that there are more consumers than one Orchestration decides for.
 	OrchestrationTooMany = "TooManyConsumers"
@@ -68,7 +69,8 @@ type OrchestrationStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Providers []ProviderStatus `json:"providers,omitempty"`
 
-	// Choices are the choices, by consumer. A consumer is listed while it has namespaces here.
+	// Choices are the choices, by consumer. A consumer is listed while it has namespaces here, or a
+	// ProviderChoice that counts.
 	// +optional
 	// +listType=map
 	// +listMapKey=consumer
@@ -125,6 +127,10 @@ type ConsumerChoice struct {
 	// +optional
 	Namespaces int32 `json:"namespaces,omitempty"`
 
+	// ConsumerChose is set if a ProviderChoice of the consumer counts.
+	// +optional
+	ConsumerChose bool `json:"consumerChose,omitempty"`
+
 	// Chosen are the chosen providers, the best first.
 	// +optional
 	// +listType=map
@@ -166,11 +172,34 @@ type ChosenProvider struct {
 	Because string `json:"because,omitempty"`
 }
 
+// RejectedBy is the layer that rejects a provider. A layer decides only on what those before it have left,
+// in the order of the constants.
+//
+// +kubebuilder:validation:Enum=Admin;Orchestration;Consumer;Rank
+type RejectedBy string
+
+const (
+	// RejectedByAdmin is for a provider that is disabled, or not enabled.
+	RejectedByAdmin RejectedBy = "Admin"
+	// RejectedByOrchestration is for a provider that cannot be used, or does not fulfil what the
+	// Orchestration requires.
+	RejectedByOrchestration RejectedBy = "Orchestration"
+	// RejectedByConsumer is for a provider that the ProviderChoice of the consumer leaves out.
+	RejectedByConsumer RejectedBy = "Consumer"
+	// RejectedByRank is for a provider that qualifies, while others have the places.
+	RejectedByRank RejectedBy = "Rank"
+)
+
 // RejectedProvider is a provider that was not chosen.
 type RejectedProvider struct {
 	// ClusterID is the ID of the provider.
 	// +required
 	ClusterID ClusterID `json:"clusterID"`
+
+	// By is who rejects it first: the Admin who has disabled it, the Orchestration, the Consumer by its
+	// ProviderChoice, or the Rank among the others.
+	// +optional
+	By RejectedBy `json:"by,omitempty"`
 
 	// Because is the first reason that applies.
 	// +required

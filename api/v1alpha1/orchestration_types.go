@@ -117,7 +117,38 @@ type OrchestrationSpec struct {
 	// +listMapKey=consumer
 	// +kubebuilder:validation:MaxItems=256
 	Disabled []DisabledProvider `json:"disabled,omitempty"`
+
+	// DefaultDisabled disables each provider that is not in enabled. Default: false.
+	// +optional
+	DefaultDisabled bool `json:"defaultDisabled,omitempty"`
+
+	// Enabled lists the providers that may be chosen with defaultDisabled, for one consumer or for all; at
+	// most 256. A provider that is in disabled too, for the same consumer or for all, is not chosen.
+	// +optional
+	// +listType=map
+	// +listMapKey=provider
+	// +listMapKey=consumer
+	// +kubebuilder:validation:MaxItems=256
+	Enabled []EnabledProvider `json:"enabled,omitempty"`
+
+	// ConsumersMay defines what a consumer may decide by its ProviderChoice: None (default), or Choose among
+	// the providers that this Orchestration allows.
+	// +optional
+	// +kubebuilder:default=None
+	ConsumersMay ConsumersMay `json:"consumersMay,omitempty"`
 }
+
+// ConsumersMay defines what consumers may decide about their providers.
+//
+// +kubebuilder:validation:Enum=None;Choose
+type ConsumersMay string
+
+const (
+	// ConsumersMayNone ignores each ProviderChoice.
+	ConsumersMayNone ConsumersMay = "None"
+	// ConsumersMayChoose lets a ProviderChoice narrow the choice for its consumer.
+	ConsumersMayChoose ConsumersMay = "Choose"
+)
 
 // Clusters selects peer clusters.
 type Clusters struct {
@@ -231,6 +262,18 @@ type Stay struct {
 // +kubebuilder:validation:MaxLength=63
 // +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a cluster ID is a lower-case UUID or a DNS-1123 label, such as rome: write it as Liqo shows it, or leave it out for every consumer"
 type OptionalClusterID string
+
+// EnabledProvider is a provider that may be chosen.
+type EnabledProvider struct {
+	// Provider is the ID of the provider.
+	// +required
+	Provider ClusterID `json:"provider"`
+
+	// Consumer is the ID of the consumer for which it may be chosen. Omitted or empty: every consumer.
+	// +optional
+	// +kubebuilder:default=""
+	Consumer OptionalClusterID `json:"consumer,omitempty"`
+}
 
 // DisabledProvider is a provider that is not chosen.
 type DisabledProvider struct {

@@ -19,7 +19,8 @@ var (
 
 func addKnownTypes(s *runtime.Scheme) error {
 	s.AddKnownTypes(GroupVersion, &ResourcePolicy{}, &ResourcePolicyList{}, &Grant{}, &GrantList{}, &Offer{}, &OfferList{},
-		&Orchestration{}, &OrchestrationList{}, &AdmissionParams{}, &AdmissionParamsList{})
+		&Orchestration{}, &OrchestrationList{}, &ProviderChoice{}, &ProviderChoiceList{},
+		&AdmissionParams{}, &AdmissionParamsList{})
 	metav1.AddToGroupVersion(s, GroupVersion)
 	return nil
 }

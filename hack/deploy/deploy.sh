@@ -226,7 +226,7 @@ Orchestrations, and wait, see docs/how-to/run-a-broker.md"
     fail "$objects would be deleted with the CRDs: write WITH_POLICIES=1 if you mean it"
   fi
   on_cluster delete -k config/crd --ignore-not-found
-  on_cluster delete customresourcedefinition orchestrations.proffer.dev --ignore-not-found
+  on_cluster delete customresourcedefinition orchestrations.proffer.dev providerchoices.proffer.dev --ignore-not-found
 }
 
 case ${1:-} in

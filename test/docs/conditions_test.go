@@ -24,10 +24,11 @@ var conditionsParts = []struct{ title, intro, file string }{
 		"[Answers](answers.md) says what the consumer sees.", "internal/grant/explain.go"},
 	{"Offer", "", "api/v1alpha1/catalog_types.go"},
 	{"Orchestration", "", "api/v1alpha1/orchestration_status_types.go"},
+	{"ProviderChoice", "", "api/v1alpha1/providerchoice_types.go"},
 }
 
 // documented are the names of the constants that are conditions and reasons.
-var documented = regexp.MustCompile(`^(Condition|Reason|Catalog|Orchestration)[A-Z]`)
+var documented = regexp.MustCompile(`^(Condition|Reason|Catalog|Orchestration|ProviderChoice)[A-Z]`)
 
 func TestThePageOfConditionsIsCurrent(t *testing.T) {
 	var page strings.Builder

@@ -57,6 +57,15 @@ var fieldsPages = map[string]fieldsPage{
 			{"status", "config/components/orchestrator/crd.yaml", "status"},
 		},
 	},
+	"providerchoice.md": {
+		"# ProviderChoice: fields\n\n" +
+			"Each field of a ProviderChoice, which a consumer of a broker writes. [The broker](../explanation/broker.md) explains\n" +
+			"the choice, and the [glossary](../explanation/glossary.md) defines the terms.\n",
+		[]fieldsPart{
+			{"spec", "config/components/orchestrator/providerchoice_crd.yaml", "spec"},
+			{"status", "config/components/orchestrator/providerchoice_crd.yaml", "status"},
+		},
+	},
 }
 
 func TestThePagesOfFieldsAreCurrent(t *testing.T) {

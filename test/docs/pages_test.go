@@ -25,7 +25,9 @@ const (
 )
 
 // generated are the pages that come from the code.
-var generated = []string{"resourcepolicy.md", "objects.md", "orchestration.md", "conditions.md", "flags.md"}
+var generated = []string{
+	"resourcepolicy.md", "objects.md", "orchestration.md", "providerchoice.md", "conditions.md", "flags.md",
+}
 
 // pages returns the texts of the pages of docs, of the README and of its neighbors, by file.
 func pages(t *testing.T) map[string]string {

@@ -89,7 +89,7 @@ var effects = []struct {
 		"ClusterRole//proffer-orchestrator: none -> an object", "ClusterRole//proffer-toggle: none -> an object",
 		"ClusterRole//proffer-toggle-reader: none -> an object",
 		"ClusterRoleBinding//proffer-orchestrator: none -> an object", "ClusterRoleBinding//proffer-plugin-toggle: none -> an object",
-		"CustomResourceDefinition//orchestrations.proffer.dev: none -> an object",
+		"CustomResourceDefinition//orchestrations.proffer.dev: none -> an object", "CustomResourceDefinition//providerchoices.proffer.dev: none -> an object",
 		container + "args.4: none -> --orchestrate", container + "args.5: none -> --cluster-id=$(CLUSTER_ID)",
 		container + "env.1.name: none -> CLUSTER_ID", container + "env.1.valueFrom.configMapKeyRef.key: none -> clusterID", container + "env.1.valueFrom.configMapKeyRef.name: none -> proffer-cluster",
 	}},

@@ -162,10 +162,12 @@ func TestAReleaseLives(t *testing.T) {
 			t.Errorf("the list is %s", got)
 		}
 	})
-	// The CRD of Orchestrations is kept like that of policies, and unlike that of Offers.
-	const orchestrations = "CustomResourceDefinition//orchestrations.proffer.dev"
-	withOrchestrations := maps.Clone(all)
-	withOrchestrations[orchestrations] = template(t, everyToggle()...)[orchestrations]
+	// The CRDs of the component orchestrator are kept like that of policies, and unlike that of Offers.
+	withOrchestrations, toggled := maps.Clone(all), template(t, everyToggle()...)
+	for _, kind := range []string{"orchestrations", "providerchoices"} {
+		crd := "CustomResourceDefinition//" + kind + ".proffer.dev"
+		withOrchestrations[crd] = toggled[crd]
+	}
 	t.Run("rollback takes the components away again, and the CRD back", func(t *testing.T) {
 		c.helm(t, "rollback", "proffer", "1")
 		requireThere(t, withOrchestrations)

@@ -72,6 +72,7 @@ func startShared(ctx context.Context) error {
 		CRDDirs: []string{
 			filepath.Join(root, "config", "crd", "bases"), filepath.Join(root, "config", "components", "catalog", "crd.yaml"),
 			filepath.Join(root, "config", "components", "orchestrator", "crd.yaml"),
+			filepath.Join(root, "config", "components", "orchestrator", "providerchoice_crd.yaml"),
 		},
 		Progress: os.Stderr,
 	})

@@ -102,7 +102,7 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 func withOrchestrator(t *testing.T) {
 	t.Helper()
 	lab.Cleanup(t, func(ctx context.Context) error {
-		return errors.Join(provider.Do(ctx, "delete", "--ignore-not-found", "crd/orchestrations.proffer.dev",
+		return errors.Join(provider.Do(ctx, "delete", "--ignore-not-found", "crd/orchestrations.proffer.dev", "crd/providerchoices.proffer.dev",
 			"clusterrolebinding/proffer-orchestrator", "clusterrolebinding/proffer-plugin-toggle",
 			"clusterrole/proffer-orchestrator", "clusterrole/proffer-toggle", "clusterrole/proffer-toggle-reader",
 			"clusterrole/proffer-orchestration-viewer", "clusterrole/proffer-orchestration-editor"),
