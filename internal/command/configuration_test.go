@@ -60,7 +60,7 @@ pluginConfig:
 `)
 	o, err := parseFlags([]string{"--config=" + path, "--grpc-bind-address=:7001"}, io.Discard, custom())
 	test.Must(t, err)
-	if o.BatchPeriod != time.Second || !o.leaderElect || o.grpc != ":7001" || o.offers.QPS != 7 || len(o.offers.Subjects) != 2 {
+	if o.BatchPeriod != time.Second || !o.leaderElect || o.grpc != ":7001" || o.Tenants.QPS != 7 || len(o.Tenants.Subjects) != 2 {
 		t.Errorf("options %+v", o)
 	}
 	p := o.Plugins

@@ -89,14 +89,14 @@ func (o *commandOptions) sliceFlags(fs *pflag.FlagSet, _ *flag.FlagSet) {
 	fs.StringVar(&o.podSecurity, "offloaded-pod-security", "",
 		"The pod-security `level`, baseline or restricted, of the namespaces that Liqo creates for consumers; "+
 			"by default, they are left as they are.")
-	fs.BoolVar(&o.publishOffers, "publish-offers", false,
+	fs.BoolVar(&o.PublishOffers, "publish-offers", false,
 		"Publish to each consumer what it could be granted now, as Offers in its tenant namespace; "+
 			"see the component catalog.")
-	fs.IntVar(&o.offers.QPS, "publish-offers-qps", catalog.DefaultQPS,
-		"The most `writes` of Offers in a second; "+
+	fs.IntVar(&o.Tenants.QPS, "publish-offers-qps", catalog.DefaultQPS,
+		"The most `writes` of Offers and RoleBindings in a second; "+
 			"a change arrives within 10 s and one more second for each this many Offers.")
 	fs.StringArrayVar(&o.offersSubjects, "offers-subject", []string{catalog.DefaultSubject},
-		"Who may read the Offers of a consumer, as a `subject` User:NAME or Group:NAME "+
+		"Who may read the Offers of a consumer, and write its ProviderChoice, as a `subject` User:NAME or Group:NAME "+
 			"in which {clusterID} stands for the consumer; repeat it for more subjects.")
 	fs.BoolVar(&o.Federation, "federation", false,
 		"Read what the providers of this cluster publish to it, and show it at /api/catalog?scope=federation; "+

@@ -42,8 +42,6 @@ type commandOptions struct {
 	leaderElect    bool
 	election       kube.LeaderElection
 	podSecurity    string
-	publishOffers  bool
-	offers         operator.PublishOffers
 	offersSubjects []string
 	orchestrate    bool
 
@@ -173,13 +171,13 @@ func (o *commandOptions) checkLists() error {
 
 func (o *commandOptions) checkOffers() error {
 	defaultSubjects := slices.Equal(o.offersSubjects, []string{catalog.DefaultSubject})
-	if !o.publishOffers && (o.offers.QPS != catalog.DefaultQPS || !defaultSubjects) {
-		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers: " +
-			"write --publish-offers too, or leave them out")
+	if !o.PublishOffers && !o.orchestrate && (o.Tenants.QPS != catalog.DefaultQPS || !defaultSubjects) {
+		return errors.New("--publish-offers-qps and --offers-subject have no effect without --publish-offers " +
+			"and --orchestrate: write one of these too, or leave them out")
 	}
-	if o.offers.QPS < 1 || o.offers.QPS > catalog.MaxQPS {
+	if o.Tenants.QPS < 1 || o.Tenants.QPS > catalog.MaxQPS {
 		return fmt.Errorf("--publish-offers-qps=%d is not a rate: write a number from 1 to %d",
-			o.offers.QPS, catalog.MaxQPS)
+			o.Tenants.QPS, catalog.MaxQPS)
 	}
 	if n := len(o.offersSubjects); n < 1 || n > catalog.MaxSubjects {
 		return fmt.Errorf("--offers-subject is written %d times: write it 1 to %d times", n, catalog.MaxSubjects)
@@ -192,11 +190,11 @@ func (o *commandOptions) checkOffers() error {
 		if slices.Contains(o.offersSubjects[:i], text) {
 			return fmt.Errorf("--offers-subject=%q is written twice: leave one of them out", text)
 		}
-		if other := slices.IndexFunc(o.offers.Subjects, subject.Overlaps); other >= 0 {
+		if other := slices.IndexFunc(o.Tenants.Subjects, subject.Overlaps); other >= 0 {
 			return fmt.Errorf("--offers-subject=%q and %q can name the same subject for two consumers: "+
 				"write a character such as : next to {clusterID}", o.offersSubjects[other], text)
 		}
-		o.offers.Subjects = append(o.offers.Subjects, subject)
+		o.Tenants.Subjects = append(o.Tenants.Subjects, subject)
 	}
 	return nil
 }

@@ -90,11 +90,11 @@ func TestAnInvalidFlagGetsOneLineThatSaysWhatToWrite(t *testing.T) {
 		},
 		{
 			"--publish-offers-qps=5",
-			"--publish-offers-qps and --offers-subject have no effect without --publish-offers: write --publish-offers too, or leave them out",
+			"--publish-offers-qps and --offers-subject have no effect without --publish-offers and --orchestrate: write one of these too, or leave them out",
 		},
 		{
 			"--offers-subject=Group:{clusterID}",
-			"--publish-offers-qps and --offers-subject have no effect without --publish-offers: write --publish-offers too, or leave them out",
+			"--publish-offers-qps and --offers-subject have no effect without --publish-offers and --orchestrate: write one of these too, or leave them out",
 		},
 		{
 			"--publish-offers --publish-offers-qps=fast",

@@ -95,9 +95,6 @@ func run(args []string, p Program, with ...func(*commandOptions)) int {
 func runOperator(ctx context.Context, config *rest.Config, o commandOptions, p Program) error {
 	out := o.Options
 	out.Version = p.version()
-	if o.publishOffers {
-		out.PublishOffers = &o.offers
-	}
 	if o.leaderElect {
 		out.LeaderElection = &o.election
 	}

@@ -44,7 +44,7 @@ func TestWhatAKilledOperatorLeftIsCorrectedAlsoByTwoAtOnce(t *testing.T) {
 		kubetest.SetField(o, string(authv1beta1.TenantConditionDrained), "spec", "tenantCondition")
 	}, kubetest.WriteSpec)
 	kubetest.Remove(t, bern)
-	binding := rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.RoleBinding}}
+	binding := rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.OfferBinding.Name}}
 	test.Must(t, api.Get(t.Context(), client.ObjectKeyFromObject(&binding), &binding))
 	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.GroupKind, Name: "system:authenticated"}}
 	test.Must(t, api.Update(t.Context(), &binding))

@@ -90,7 +90,8 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	subject, err := catalog.ParseSubject(catalog.DefaultSubject)
 	test.Must(t, err)
 	w := catalog.NewWriter(catalog.Config{
-		Client: writing, Table: b.table, Largest: b.ledger.Largest, Subjects: []catalog.Subject{subject}, QPS: scaleQPS,
+		Client: writing, Table: b.table, Largest: b.ledger.Largest, QPS: scaleQPS,
+		Publish: true, Bindings: []catalog.Binding{catalog.OfferBinding}, Subjects: []catalog.Subject{subject},
 		Holding: func() bool { return true }, Recorder: &events.FakeRecorder{}, Restores: restore.New(),
 		Log: logr.Discard(),
 	})

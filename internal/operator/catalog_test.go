@@ -35,13 +35,13 @@ func publishing(t *testing.T, qps int, templates ...string) func(*parts) {
 	if len(templates) == 0 {
 		templates = []string{catalog.DefaultSubject}
 	}
-	p := &PublishOffers{QPS: qps}
+	p := Tenants{QPS: qps}
 	for _, template := range templates {
 		subject, err := catalog.ParseSubject(template)
 		test.Must(t, err)
 		p.Subjects = append(p.Subjects, subject)
 	}
-	return func(o *parts) { o.PublishOffers = p }
+	return func(o *parts) { o.PublishOffers, o.Tenants = true, p }
 }
 
 // rbac returns a client that knows the kinds of RBAC and of Events.
@@ -96,7 +96,7 @@ func installRoles(t *testing.T, files ...string) {
 				continue
 			}
 			create(u)
-			if u.GetName() == catalog.ClusterRole {
+			if u.GetName() == catalog.OfferBinding.ClusterRole || u.GetName() == catalog.ChoiceBinding.ClusterRole {
 				continue
 			}
 			create(&rbacv1.ClusterRoleBinding{
@@ -186,7 +186,7 @@ func awaitBindings(t *testing.T, want ...string) {
 		}
 		found := map[string]bool{}
 		for _, b := range all.Items {
-			if b.Name == catalog.RoleBinding {
+			if b.Name == catalog.OfferBinding.Name {
 				found[b.Namespace] = true
 			}
 		}
@@ -284,7 +284,7 @@ func TestARestartWritesNothingThatStands(t *testing.T) {
 	versions := func() []string {
 		offer, binding := &v1alpha1.Offer{}, &rbacv1.RoleBinding{}
 		test.Must(t, api.Get(t.Context(), client.ObjectKey{Namespace: "liqo-tenant-rome", Name: "gold"}, offer))
-		key := client.ObjectKey{Namespace: "liqo-tenant-rome", Name: catalog.RoleBinding}
+		key := client.ObjectKey{Namespace: "liqo-tenant-rome", Name: catalog.OfferBinding.Name}
 		test.Must(t, rbac(t).Get(t.Context(), key, binding))
 		return []string{offer.ResourceVersion, binding.ResourceVersion}
 	}
@@ -325,7 +325,7 @@ func requireReadOnly(t *testing.T, user, group string) {
 		"create":         consumer.Create(t.Context(), other),
 		"delete all":     consumer.DeleteAllOf(t.Context(), &v1alpha1.Offer{}, client.InNamespace("liqo-tenant-rome")),
 		"read bindings":  consumer.List(t.Context(), &rbacv1.RoleBindingList{}, client.InNamespace("liqo-tenant-rome")),
-		"delete binding": consumer.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.RoleBinding}}),
+		"delete binding": consumer.Delete(t.Context(), &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.OfferBinding.Name}}),
 	} {
 		// The API server has no subresource status for Offers.
 		if code := statusCode(err); code != 403 && (name != "update status" || code != 404) {
@@ -353,7 +353,7 @@ func TestWhatIsNotOursIsReportedAndKept(t *testing.T) {
 	config, api := installCatalog(t), rbac(t)
 	newTenant(t, "liqo-tenant-rome", "rome")
 	binding := &rbacv1.RoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.RoleBinding},
+		ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.OfferBinding.Name},
 		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "view"},
 	}
 	offer := &v1alpha1.Offer{
@@ -390,7 +390,7 @@ func TestWhatIsNotOursIsReportedAndKept(t *testing.T) {
 		if err := api.Get(t.Context(), client.ObjectKeyFromObject(binding), binding); err != nil {
 			return err.Error()
 		}
-		return cmp.Diff(catalog.ClusterRole, binding.RoleRef.Name)
+		return cmp.Diff(catalog.OfferBinding.ClusterRole, binding.RoleRef.Name)
 	})
 }
 
@@ -411,7 +411,7 @@ func TestChangesOfOthersAreUndoneAndTheRateIsKept(t *testing.T) {
 	kubetest.Create(t, stray)
 	var offer v1alpha1.Offer
 	offer.Namespace, offer.Name = "liqo-tenant-rome", "gold"
-	binding := rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.RoleBinding}}
+	binding := rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: "liqo-tenant-rome", Name: catalog.OfferBinding.Name}}
 	began := time.Now()
 	kubetest.Edit(t, &offer, func(o client.Object) {
 		o.SetLabels(nil)

@@ -12,10 +12,17 @@ import (
 
 // ofComponents returns the writers of the components that write objects, which are off by default.
 func (h *house) ofComponents() (r room, err error) {
-	if h.PublishOffers != nil {
+	var bindings []catalog.Binding
+	if h.PublishOffers {
+		bindings = append(bindings, catalog.OfferBinding)
+	}
+	if h.OrchestrateAs != "" {
+		bindings = append(bindings, catalog.ChoiceBinding)
+	}
+	if len(bindings) > 0 {
 		offers := catalog.NewWriter(catalog.Config{
 			Client: h.liqo, Table: h.table, Largest: h.ledger.Largest,
-			Subjects: h.PublishOffers.Subjects, QPS: h.PublishOffers.QPS,
+			Publish: h.PublishOffers, Bindings: bindings, Subjects: h.Tenants.Subjects, QPS: h.Tenants.QPS,
 			Holding: h.tenure.Holds, Recorder: h.recorder, Restores: h.restores, Log: h.log.WithName("catalog"),
 		})
 		r.leading, r.collectors = append(r.leading, offers), append(r.collectors, offers)

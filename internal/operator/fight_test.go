@@ -87,7 +87,7 @@ func contestedGrant(t *testing.T, namespace string, slice client.Object) *contes
 func contestedCatalog(t *testing.T, api client.Client, namespace string) []*contest {
 	t.Helper()
 	offer := &v1alpha1.Offer{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "gold"}}
-	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: catalog.RoleBinding}}
+	binding := &rbacv1.RoleBinding{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: catalog.OfferBinding.Name}}
 	awaitObjects(t, api, offer, binding)
 	t.Cleanup(func() {
 		for _, object := range []client.Object{offer, binding} {

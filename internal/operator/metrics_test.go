@@ -144,7 +144,7 @@ func TestMetricsPassTheLinterBeforeTheFirstSnapshot(t *testing.T) {
 func TestEachControllerHasTheMetricsOfControllerRuntime(t *testing.T) {
 	startOperator(t, withElection(longLease(t)), func(o *parts) {
 		o.ServedClasses, o.Placements, o.OffloadedPodSecurity = "classes", "placements", podsecurity.Level("baseline")
-		o.PublishOffers, o.OrchestrateAs = &PublishOffers{QPS: catalog.DefaultQPS}, "turin"
+		o.PublishOffers, o.Tenants.QPS, o.OrchestrateAs = true, catalog.DefaultQPS, "turin"
 		o.reconcilers = map[string]plugin.Reconciler{"Diary": &diary{}}
 	})
 	want := []string{

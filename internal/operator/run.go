@@ -65,8 +65,10 @@ type Options struct {
 	// OffloadedPodSecurity is the pod-security level of the namespaces that Liqo creates for consumers.
 	// Empty leaves them as they are.
 	OffloadedPodSecurity podsecurity.Level
-	// PublishOffers is nil if the catalog is not published to consumers.
-	PublishOffers *PublishOffers
+	// PublishOffers publishes the catalog to consumers, as Offers in their tenant namespaces.
+	PublishOffers bool
+	// Tenants configures what is written into tenant namespaces, with PublishOffers or OrchestrateAs.
+	Tenants Tenants
 	// Federation reads what the providers of this cluster publish to it.
 	Federation bool
 	// OrchestrateAs is the ID of this cluster in Liqo. Empty puts no Orchestration into force.
@@ -79,10 +81,9 @@ type Options struct {
 	Plugins Plugins
 }
 
-// PublishOffers configures how the catalog is published to consumers, as Offers in their tenant
-// namespaces.
-type PublishOffers struct {
-	// Subjects may read the Offers of a consumer.
+// Tenants configures what is written into the tenant namespaces of consumers.
+type Tenants struct {
+	// Subjects may read the Offers of a consumer, and write its ProviderChoice.
 	Subjects []catalog.Subject
 	// QPS bounds the writes in a second. It is positive.
 	QPS int

@@ -111,22 +111,36 @@ func TestEachComponentAddsExactlyThesePermissions(t *testing.T) {
 			"cluster: watch rbac.authorization.k8s.io/clusterroles proffer-offer-viewer",
 			"cluster: watch rbac.authorization.k8s.io/rolebindings proffer-offers",
 		},
-		// The operator patches spec.disabled for callers of /api/toggle. It never creates Orchestrations. Of the
-		// objects of Liqo, the operator writes only NamespaceOffloadings, of the one name that Liqo reads.
+		// The operator patches spec.disabled and spec.enabled for callers of /api/toggle. It never creates
+		// Orchestrations. Of the objects of Liqo, the operator writes only NamespaceOffloadings, of the one name
+		// that Liqo reads.
 		"orchestrator": {
+			"cluster: bind rbac.authorization.k8s.io/clusterroles proffer-provider-choice",
 			"cluster: create offloading.liqo.io/namespaceoffloadings",
+			"cluster: create rbac.authorization.k8s.io/rolebindings proffer-provider-choice",
 			"cluster: delete offloading.liqo.io/namespaceoffloadings offloading",
-			"cluster: list apiextensions.k8s.io/customresourcedefinitions orchestrations.proffer.dev,namespaceoffloadings.offloading.liqo.io,virtualnodes.offloading.liqo.io,connections.networking.liqo.io",
+			"cluster: delete rbac.authorization.k8s.io/rolebindings proffer-provider-choice",
+			"cluster: get rbac.authorization.k8s.io/rolebindings proffer-provider-choice",
+			"cluster: list apiextensions.k8s.io/customresourcedefinitions orchestrations.proffer.dev,providerchoices.proffer.dev,namespaceoffloadings.offloading.liqo.io,virtualnodes.offloading.liqo.io,connections.networking.liqo.io",
 			"cluster: list networking.liqo.io/connections",
 			"cluster: list offloading.liqo.io/namespaceoffloadings",
 			"cluster: list proffer.dev/orchestrations",
+			"cluster: list proffer.dev/providerchoices",
+			"cluster: list rbac.authorization.k8s.io/clusterroles proffer-provider-choice",
+			"cluster: list rbac.authorization.k8s.io/rolebindings proffer-provider-choice",
 			"cluster: patch offloading.liqo.io/namespaceoffloadings offloading",
 			"cluster: patch proffer.dev/orchestrations",
+			"cluster: patch rbac.authorization.k8s.io/rolebindings proffer-provider-choice",
 			"cluster: update proffer.dev/orchestrations/status",
-			"cluster: watch apiextensions.k8s.io/customresourcedefinitions orchestrations.proffer.dev,namespaceoffloadings.offloading.liqo.io,virtualnodes.offloading.liqo.io,connections.networking.liqo.io",
+			"cluster: update proffer.dev/providerchoices/status",
+			"cluster: update rbac.authorization.k8s.io/rolebindings proffer-provider-choice",
+			"cluster: watch apiextensions.k8s.io/customresourcedefinitions orchestrations.proffer.dev,providerchoices.proffer.dev,namespaceoffloadings.offloading.liqo.io,virtualnodes.offloading.liqo.io,connections.networking.liqo.io",
 			"cluster: watch networking.liqo.io/connections",
 			"cluster: watch offloading.liqo.io/namespaceoffloadings",
 			"cluster: watch proffer.dev/orchestrations",
+			"cluster: watch proffer.dev/providerchoices",
+			"cluster: watch rbac.authorization.k8s.io/clusterroles proffer-provider-choice",
+			"cluster: watch rbac.authorization.k8s.io/rolebindings proffer-provider-choice",
 		},
 		"federation": {
 			"cluster: list apiextensions.k8s.io/customresourcedefinitions identities.authentication.liqo.io",

@@ -86,7 +86,7 @@ var effects = []struct {
 	}},
 	{"orchestrator.enabled", "orchestrator: {enabled: true}", "", []string{
 		"ClusterRole//proffer-orchestration-editor: none -> an object", "ClusterRole//proffer-orchestration-viewer: none -> an object",
-		"ClusterRole//proffer-orchestrator: none -> an object", "ClusterRole//proffer-toggle: none -> an object",
+		"ClusterRole//proffer-orchestrator: none -> an object", "ClusterRole//proffer-provider-choice: none -> an object", "ClusterRole//proffer-toggle: none -> an object",
 		"ClusterRole//proffer-toggle-reader: none -> an object",
 		"ClusterRoleBinding//proffer-orchestrator: none -> an object", "ClusterRoleBinding//proffer-plugin-toggle: none -> an object",
 		"CustomResourceDefinition//orchestrations.proffer.dev: none -> an object", "CustomResourceDefinition//providerchoices.proffer.dev: none -> an object",

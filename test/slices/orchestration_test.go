@@ -101,12 +101,13 @@ func TestLiqoFollowsAnOrchestration(t *testing.T) {
 // withOrchestrator installs the component, with an operator that puts Orchestrations into force.
 func withOrchestrator(t *testing.T) {
 	t.Helper()
+	// As the component says: first the operator without it, then its objects.
 	lab.Cleanup(t, func(ctx context.Context) error {
-		return errors.Join(provider.Do(ctx, "delete", "--ignore-not-found", "crd/orchestrations.proffer.dev", "crd/providerchoices.proffer.dev",
-			"clusterrolebinding/proffer-orchestrator", "clusterrolebinding/proffer-plugin-toggle",
-			"clusterrole/proffer-orchestrator", "clusterrole/proffer-toggle", "clusterrole/proffer-toggle-reader",
-			"clusterrole/proffer-orchestration-viewer", "clusterrole/proffer-orchestration-editor"),
-			provider.RestartOperator(ctx))
+		return errors.Join(provider.RestartOperator(ctx),
+			provider.Do(ctx, "delete", "--ignore-not-found", "crd/orchestrations.proffer.dev", "crd/providerchoices.proffer.dev",
+				"clusterrolebinding/proffer-orchestrator", "clusterrolebinding/proffer-plugin-toggle",
+				"clusterrole/proffer-orchestrator", "clusterrole/proffer-provider-choice", "clusterrole/proffer-toggle", "clusterrole/proffer-toggle-reader",
+				"clusterrole/proffer-orchestration-viewer", "clusterrole/proffer-orchestration-editor"))
 	})
 	withComponent(t, "orchestrator")
 	lab.Must(t, provider.RestartOperator(t.Context(), "--cluster-id="+provider.ID))

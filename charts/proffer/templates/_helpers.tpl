@@ -129,6 +129,8 @@ enabled. Empty if there is neither. It is JSON, which is also YAML: toYaml write
 {{- end }}
 {{- if .Values.catalog.enabled }}
 - --publish-offers
+{{- end }}
+{{- if or .Values.catalog.enabled .Values.orchestrator.enabled }}
 {{- if ne (int .Values.catalog.qps) 20 }}
 - --publish-offers-qps={{ .Values.catalog.qps }}
 {{- end }}

@@ -22,7 +22,7 @@ func TestAnInformerKeepsOfAnObjectWhatAWriteFinds(t *testing.T) {
 	status.ObservedTime.Time, status.ValidUntil.Time = at, at.Add(catalog.Validity)
 	offer, err := offerOf(rome, status)
 	test.Must(t, err)
-	binding, err := bindingOf(rome, "role", nil)
+	binding, err := bindingOf(rome, OfferBinding.Name, "role", nil)
 	test.Must(t, err)
 	other := binding.DeepCopy()
 	test.Must(t, unstructured.SetNestedField(other.Object, "another", "roleRef", "name"))

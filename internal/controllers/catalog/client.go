@@ -84,7 +84,7 @@ func (c objectClient) read(ctx context.Context, i id) (*observed, error) {
 // object builds what is to be written.
 func (j job) object(now time.Time) (*unstructured.Unstructured, error) {
 	if j.kind == bindings {
-		return bindingOf(j.tenant, j.role, j.subjects)
+		return bindingOf(j.tenant, j.name, j.roles[roleOf[j.name]], j.subjects)
 	}
 	status, shown := j.state.offer(j.tenant, j.name, now.UTC().Truncate(time.Second))
 	if !shown {

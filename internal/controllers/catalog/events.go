@@ -75,8 +75,8 @@ func (w *eventWriter) unpublished(tenants []table.Tenant) {
 		w.emitter.Emit(&corev1.ObjectReference{
 			APIVersion: tenantAPIVersion, Kind: tenantKind, Namespace: t.Namespace, Name: t.Name, UID: types.UID(t.UID),
 		}, corev1.EventTypeWarning, eventAmbiguous,
-			"The catalog is not published for this Tenant: its cluster ID must be a DNS label, and no other Tenant may have "+
-				"the same cluster ID or namespace; leave one")
+			"Neither the catalog nor a RoleBinding is written for this Tenant: its cluster ID must be a DNS label, and no "+
+				"other Tenant may have the same cluster ID or namespace; leave one")
 	}
 	w.tenants = now
 }

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -48,27 +49,50 @@ func (p published) offer(to table.Tenant, class string, now time.Time) (v1alpha1
 	return catalog.StatusOf(to.Consumer, &entries[i], now), true
 }
 
+// peerings is a state without a catalog: only RoleBindings are written.
+type peerings struct{ *table.Snapshot }
+
+// Tenants implements state.
+func (p peerings) Tenants() []table.Tenant {
+	if p.Peers == nil {
+		return nil
+	}
+	return p.Peers.Tenants()
+}
+
+// Kept implements state.
+func (peerings) Kept(string) []string { return nil }
+
+func (peerings) classes(table.Tenant) []string { return nil }
+
+func (peerings) offer(table.Tenant, string, time.Time) (v1alpha1.OfferStatus, bool) {
+	return v1alpha1.OfferStatus{}, false
+}
+
 // plan holds what exists, what should exist, and when each object may be written.
 type plan struct {
 	cache    cache
 	events   *eventWriter
 	pacers   map[kind]*restore.Pacer
 	subjects []Subject
+	bindings []Binding
 	// requests has the objects to reconcile, by kind.
 	requests map[kind]*leading.Trigger
 
 	mu sync.Mutex
-	// state is the state that was compared last, nil while nothing may be written, and role the UID of the
-	// ClusterRole then.
+	// state is the state that was compared last, nil while nothing may be written, and roles the UIDs of the
+	// ClusterRoles then, by name.
 	state   state
-	role    types.UID
+	roles   map[string]types.UID
 	objects map[id]*wantedObject
 }
 
-func newPlan(pacers map[kind]*restore.Pacer, events *eventWriter, subjects []Subject) *plan {
+func newPlan(
+	pacers map[kind]*restore.Pacer, events *eventWriter, subjects []Subject, roleBindings ...Binding,
+) *plan {
 	p := &plan{
-		cache: newCache(), events: events, pacers: pacers, subjects: subjects, requests: map[kind]*leading.Trigger{},
-		objects: map[id]*wantedObject{},
+		cache: newCache(), events: events, pacers: pacers, subjects: subjects, bindings: roleBindings,
+		requests: map[kind]*leading.Trigger{}, objects: map[id]*wantedObject{},
 	}
 	for _, k := range []kind{offers, bindings} {
 		p.requests[k] = leading.NewTrigger(0, func() []reconcile.Request { return p.all(k) })
@@ -125,22 +149,24 @@ type wantedObject struct {
 
 // compare works out what should exist, if the state has changed, and enqueues all objects that this
 // concerns. The changes of others are enqueued by the watches.
-func (p *plan) compare(latest state, role types.UID, now time.Time) {
+func (p *plan) compare(latest state, roles map[string]types.UID, now time.Time) {
 	p.mu.Lock()
-	before, same := p.state, p.state == latest && p.role == role
+	before, same := p.state, p.state == latest && maps.Equal(p.roles, roles)
 	p.mu.Unlock()
 	if same {
 		return
 	}
-	p.replace(before == nil, p.desired(latest, role), latest, role, now)
+	p.replace(before == nil, p.desired(latest, roles), latest, roles, now)
 }
 
 // replace makes this what should exist, and enqueues the objects that this concerns: all of them if they are
 // the first ones.
-func (p *plan) replace(first bool, want map[id]*wantedObject, latest state, role types.UID, now time.Time) {
+func (p *plan) replace(
+	first bool, want map[id]*wantedObject, latest state, roles map[string]types.UID, now time.Time,
+) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.state, p.role = latest, role
+	p.state, p.roles = latest, roles
 	changed := map[id]*wantedObject{}
 	if first { // What exists and is ours must go unless it is wanted.
 		for k := range p.cache {
@@ -188,7 +214,7 @@ func (p *plan) object(i id) *wantedObject {
 }
 
 // desired returns what should exist.
-func (p *plan) desired(latest state, role types.UID) map[id]*wantedObject {
+func (p *plan) desired(latest state, roles map[string]types.UID) map[id]*wantedObject {
 	all := map[id]*wantedObject{}
 	tenants, others := usable(latest.Tenants())
 	p.events.unpublished(others)
@@ -200,7 +226,7 @@ func (p *plan) desired(latest state, role types.UID) map[id]*wantedObject {
 		all[j.id] = o
 	}
 	for _, tenant := range tenants {
-		j := job{tenant: tenant, state: latest, role: role, subjects: p.subjects}
+		j := job{tenant: tenant, state: latest, roles: roles, subjects: p.subjects}
 		for _, class := range latest.classes(tenant) {
 			j.id = id{offers, tenant.Namespace, class}
 			add(j)
@@ -209,9 +235,11 @@ func (p *plan) desired(latest state, role types.UID) map[id]*wantedObject {
 			i := id{offers, tenant.Namespace, class}
 			all[i] = &wantedObject{id: i, kept: true}
 		}
-		if role != "" {
-			j.id = id{bindings, tenant.Namespace, RoleBinding}
-			add(j)
+		for _, b := range p.bindings {
+			if roles[b.ClusterRole] != "" {
+				j.id = id{bindings, tenant.Namespace, b.Name}
+				add(j)
+			}
 		}
 	}
 	return all
@@ -313,9 +341,9 @@ type job struct {
 	// age.
 	have   *observed
 	renews bool
-	// state, role and subjects are the inputs of the object.
+	// state, roles and subjects are the inputs of the object.
 	state    state
-	role     types.UID
+	roles    map[string]types.UID
 	subjects []Subject
 }
 
@@ -354,7 +382,7 @@ func (p *plan) next(i id, now time.Time) (j *job, left time.Duration) {
 		return nil, max(0, due.Sub(now))
 	}
 	j = &job{
-		id: i, tenant: o.tenant, present: o.present, want: o.want, state: p.state, role: p.role, subjects: p.subjects,
+		id: i, tenant: o.tenant, present: o.present, want: o.want, state: p.state, roles: p.roles, subjects: p.subjects,
 	}
 	if exists {
 		j.have, j.renews = &have, o.present && o.stands(have, now)

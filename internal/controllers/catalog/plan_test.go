@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/source"
@@ -25,6 +26,7 @@ import (
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
+	"proffer.dev/proffer/test"
 )
 
 // shown is a state of the catalog: a title by consumer and class. Each consumer has one tenant.
@@ -116,7 +118,7 @@ func bubble(t *testing.T, limit rate.Limit, run func(b *bench)) {
 
 // see compares a state, and has everything written that is due.
 func (b *bench) see(s *shown) {
-	b.compare(s, "", time.Now())
+	b.compare(s, nil, time.Now())
 	synctest.Wait()
 }
 
@@ -530,4 +532,39 @@ func TestAnOfferThatIsRenewedRestoresNothing(t *testing.T) {
 			b.t.Errorf("%v restores in %d writes", n, writes)
 		}
 	})
+}
+
+// Each RoleBinding waits for its own ClusterRole, and goes with it.
+func TestEachRoleBindingFollowsItsClusterRole(t *testing.T) {
+	bubble(t, rate.Inf, func(b *bench) {
+		b.bindings = []Binding{OfferBinding, ChoiceBinding}
+		for _, roles := range []map[string]types.UID{
+			{}, {ChoiceBinding.ClusterRole: "1"}, {ChoiceBinding.ClusterRole: "1", OfferBinding.ClusterRole: "2"}, {OfferBinding.ClusterRole: "2"},
+		} {
+			b.compare(oneOffer("a"), roles, time.Now())
+			b.pass(time.Minute)
+			want := map[string]string{"tenant-rome/gold": "a"}
+			for _, binding := range b.bindings {
+				if roles[binding.ClusterRole] != "" {
+					want["tenant-rome/"+binding.Name] = ""
+				}
+			}
+			b.require(want)
+		}
+	})
+}
+
+func TestARoleBindingOfTheRoleOfAnotherIsReplaced(t *testing.T) {
+	rome := table.Tenant{Consumer: "rome", Namespace: "tenant-rome", Name: "tenant", UID: "1"}
+	for _, b := range []Binding{OfferBinding, ChoiceBinding} {
+		u, err := bindingOf(rome, b.Name, "role", []Subject{{kind: "User"}})
+		test.Must(t, err)
+		if observe(u).OtherRole {
+			t.Errorf("%s has the role of another", b.Name)
+		}
+		test.Must(t, unstructured.SetNestedField(u.Object, "view", "roleRef", "name"))
+		if !observe(u).OtherRole {
+			t.Errorf("%s has its own role", b.Name)
+		}
+	}
 }

@@ -1,13 +1,15 @@
 // Package catalog publishes the catalog to consumers that use Liqo v1: an Offer for each class that
 // is shown to a consumer, in the consumer's tenant namespace on this cluster, and a RoleBinding that
-// allows the consumer to read the Offers there.
+// allows the consumer to read the Offers there. It also writes the RoleBinding that allows a consumer to
+// write its ProviderChoice.
 //
 // One controller compares what exists with what should exist, see plan.go. It enqueues each object that
 // differs for the controller of its kind, which writes it: see times.go for how often. A queue hands out
 // the object first that has waited longest. An object is built when its turn comes, from the latest
 // comparison, so that writes never lag behind it.
 //
-// The rights for all of it are in config/components/catalog/role.yaml.
+// The rights are in config/components/catalog/role.yaml and, for ProviderChoices, in
+// config/components/orchestrator/role.yaml.
 package catalog
 
 import (
@@ -43,7 +45,10 @@ type Config struct {
 	// Table has the snapshots that the catalog is computed from, with Largest.
 	Table   *table.Table
 	Largest catalog.Largest
-	// Subjects lists the subjects that each consumer is bound to.
+	// Publish has Offers written. Without it, only RoleBindings are.
+	Publish bool
+	// Bindings lists the RoleBindings, and Subjects the subjects that each consumer is bound to.
+	Bindings []Binding
 	Subjects []Subject
 	// QPS bounds the writes in a second.
 	QPS int
@@ -91,14 +96,15 @@ func (w *Writer) Wake() { w.comparisons.Wake() }
 // Start publishes until the context ends, and can be started again. It begins with what an earlier
 // leader left.
 func (w *Writer) Start(ctx context.Context) error {
-	p := newPlan(w.pacers, newEvents(w.Recorder), w.Subjects)
-	watched := newWatches(w.Client, p, w.Wake, w.Log)
+	p := newPlan(w.pacers, newEvents(w.Recorder), w.Subjects, w.Bindings...)
+	watched := newWatches(w.Client, p, w.Publish, w.Wake, w.Log)
 	w.setPlan(p)
 	defer w.setPlan(nil)
 	lists := leading.Lists{
 		Informers: watched.all, Log: w.Log,
-		Waiting: "The catalog is not published yet: the operator cannot list all that it needs; " +
-			"apply config/components/catalog, which has the CRD and the rights for --publish-offers",
+		Waiting: "The catalog and the RoleBindings of consumers are not written yet: the operator cannot list all that " +
+			"it needs; apply config/components/catalog, which has the CRD and the rights for --publish-offers, " +
+			"or config/components/orchestrator, which has those for --orchestrate",
 	}
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return watched.all.Start(ctx) })
@@ -138,14 +144,16 @@ type comparison struct {
 	watches watches
 	// missing is set while the CRD of Offers does not exist.
 	missing bool
-	// latest is the catalog of the latest comparison, and rested the earliest time of the next one.
-	latest published
-	rested time.Time
+	// latest is the state of the latest comparison, made from snapshot, and rested the earliest time of the
+	// next one.
+	latest   state
+	snapshot *table.Snapshot
+	rested   time.Time
 }
 
 // Reconcile compares what exists with what should exist, and enqueues what differs.
 func (c *comparison) Reconcile(context.Context, reconcile.Request) (reconcile.Result, error) {
-	if !c.watches.offers.Served() {
+	if c.Publish && !c.watches.offers.Served() {
 		if !c.missing {
 			c.Log.Info("The catalog is not published: the CRD offers.proffer.dev does not exist; " +
 				"apply config/components/catalog")
@@ -162,10 +170,15 @@ func (c *comparison) Reconcile(context.Context, reconcile.Request) (reconcile.Re
 	if left := c.rested.Sub(start); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
-	if c.latest.Catalog == nil || c.latest.Snapshot() != snapshot {
+	switch {
+	case c.snapshot == snapshot:
+	case c.Publish:
 		c.latest = published{catalog.New(snapshot, c.Largest)}
+	default:
+		c.latest = peerings{snapshot}
 	}
-	c.plan.compare(c.latest, c.watches.roleUID(), start)
+	c.snapshot = snapshot
+	c.plan.compare(c.latest, c.watches.roles.All(), start)
 	c.rested = start.Add(planPause * time.Since(start))
 	return reconcile.Result{}, nil
 }

@@ -22,11 +22,6 @@ import (
 )
 
 const (
-	// RoleBinding is the name of the RoleBinding in each tenant namespace, and ClusterRole the name of
-	// the role that it binds to the consumer.
-	RoleBinding = "proffer-offers"
-	ClusterRole = "proffer-offer-viewer"
-
 	// managedByLabel marks our objects. An object of another mark is not written.
 	managedByLabel = "app.kubernetes.io/managed-by"
 	nameLabel      = "app.kubernetes.io/name"
@@ -34,6 +29,20 @@ const (
 
 	tenantAPIVersion, tenantKind = "authentication.liqo.io/v1beta1", "Tenant"
 )
+
+// Binding is a RoleBinding in each tenant namespace: it binds a ClusterRole to the consumer.
+type Binding struct{ Name, ClusterRole string }
+
+// The RoleBindings that let a consumer read its Offers, and choose among its providers.
+var (
+	OfferBinding  = Binding{"proffer-offers", "proffer-offer-viewer"}
+	ChoiceBinding = Binding{"proffer-provider-choice", "proffer-provider-choice"}
+)
+
+// roleOf has the ClusterRole of each RoleBinding by its name.
+var roleOf = map[string]string{
+	OfferBinding.Name: OfferBinding.ClusterRole, ChoiceBinding.Name: ChoiceBinding.ClusterRole,
+}
 
 // kind is a kind of object that is written.
 type kind string
@@ -81,17 +90,18 @@ func offerOf(t table.Tenant, status *v1alpha1.OfferStatus) (*unstructured.Unstru
 	})
 }
 
-// bindingOf returns the RoleBinding of these subjects. The ClusterRole owns it: without the role, it
-// has no effect, and with it, it is deleted.
-func bindingOf(t table.Tenant, role types.UID, subjects []Subject) (*unstructured.Unstructured, error) {
+// bindingOf returns the RoleBinding of this name and these subjects. The ClusterRole, which has the UID,
+// owns it: without the role, it has no effect, and with it, it is deleted.
+func bindingOf(t table.Tenant, name string, uid types.UID, subjects []Subject) (*unstructured.Unstructured, error) {
+	role := roleOf[name]
 	b := &rbacv1.RoleBinding{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: t.Namespace, Name: RoleBinding, Labels: labels(),
+			Namespace: t.Namespace, Name: name, Labels: labels(),
 			OwnerReferences: []metav1.OwnerReference{
-				{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: ClusterRole, UID: role},
+				{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: role, UID: uid},
 			},
 		},
-		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: ClusterRole},
+		RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
 	}
 	for _, s := range subjects {
 		b.Subjects = append(b.Subjects, s.forCluster(t.Consumer))
@@ -154,7 +164,7 @@ func observe(u *unstructured.Unstructured) observed {
 		o.Written = at
 	}
 	if role, found, _ := unstructured.NestedStringMap(u.Object, "roleRef"); found {
-		ours := map[string]string{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": ClusterRole}
+		ours := map[string]string{"apiGroup": rbacv1.GroupName, "kind": "ClusterRole", "name": roleOf[u.GetName()]}
 		o.OtherRole = !maps.Equal(role, ours)
 	}
 	return o

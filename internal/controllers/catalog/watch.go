@@ -17,34 +17,32 @@ var (
 	roleResource    = rbacv1.SchemeGroupVersion.WithResource("clusterroles")
 )
 
-// watches follow what is written, and the ClusterRole.
+// watches follow what is written, and the ClusterRoles.
 type watches struct {
 	all kube.CRDInformers
-	// offers is the informer of Offers, whose CRD may not exist.
+	// offers is the informer of Offers, whose CRD may not exist, nil if none are published.
 	offers *kube.CRDInformer
-	role   *kube.ObjectCache[types.UID]
-}
-
-// roleUID returns the UID of the ClusterRole, empty while it does not exist.
-func (w *watches) roleUID() types.UID {
-	uid, _ := w.role.Get(ClusterRole)
-	return uid
+	// roles has the UIDs of the ClusterRoles by name.
+	roles *kube.ObjectCache[types.UID]
 }
 
 // newWatches returns informers that keep the cache up to date. They enqueue each object that another
 // client changes, and call wake if another comparison is needed.
-func newWatches(api dynamic.Interface, p *plan, wake func(), log logr.Logger) watches {
-	w := watches{role: kube.NewObjectCache(uidOf)}
-	w.offers = kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: offerResource, Strip: pack}, wake, log,
-		handler{p, offers})
-	w.all = kube.CRDInformers{
-		w.offers,
-		kube.NewCRDInformer(api, kube.Kind{
-			GroupVersionResource: bindingResource, Builtin: true, Name: RoleBinding, Strip: pack,
-		}, wake, log, handler{p, bindings}),
-		kube.NewCRDInformer(api, kube.Kind{
-			GroupVersionResource: roleResource, Builtin: true, Name: ClusterRole, Strip: kube.KeepFields(),
-		}, wake, log, w.role),
+func newWatches(api dynamic.Interface, p *plan, publish bool, wake func(), log logr.Logger) watches {
+	w := watches{roles: kube.NewObjectCache(uidOf)}
+	if publish {
+		w.offers = kube.NewCRDInformer(api, kube.Kind{GroupVersionResource: offerResource, Strip: pack}, wake, log,
+			handler{p, offers})
+		w.all = kube.CRDInformers{w.offers}
+	}
+	for _, b := range p.bindings {
+		w.all = append(w.all,
+			kube.NewCRDInformer(api, kube.Kind{
+				GroupVersionResource: bindingResource, Builtin: true, Name: b.Name, Strip: pack,
+			}, wake, log, handler{p, bindings}),
+			kube.NewCRDInformer(api, kube.Kind{
+				GroupVersionResource: roleResource, Builtin: true, Name: b.ClusterRole, Strip: kube.KeepFields(),
+			}, wake, log, w.roles))
 	}
 	return w
 }
