@@ -65,6 +65,11 @@ func (c *Choice) IDs() []string {
 	return ids
 }
 
+// Wished reports whether the wish of the consumer rejects a provider that all others leave.
+func (c *Choice) Wished() bool {
+	return slices.ContainsFunc(c.Rejected, func(r Rejected) bool { return r.By == ByConsumer })
+}
+
 // candidate is a provider that qualifies.
 type candidate struct {
 	*Provider

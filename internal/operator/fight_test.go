@@ -106,8 +106,9 @@ func contestedCatalog(t *testing.T, api client.Client, namespace string) []*cont
 	}
 }
 
-// contestedOrchestrations has a contest over what sends a namespace on, and over the status of an Orchestration that
-// sends nothing. Both are restored at most once in a second. The operator must not run before the first call.
+// contestedOrchestrations has a contest over what sends a namespace on, and over the statuses of an Orchestration that
+// sends nothing and of a ProviderChoice. Each is restored at most once in a second. The operator must not run before the
+// first call.
 func contestedOrchestrations(t *testing.T) (contests func(client.Client) []*contest) {
 	t.Helper()
 	for _, name := range []string{"namespaceoffloadings", "virtualnodes"} {
@@ -132,6 +133,7 @@ func contestedOrchestrations(t *testing.T) (contests func(client.Client) []*cont
 		})
 	}
 	of("busy", "lima")
+	choice := kubetest.Create(t, providerChoice(tenant.Name, v1alpha1.ChoiceName))
 	idle, offloading := of("idle", "nobody"), &unstructured.Unstructured{}
 	offloading.SetAPIVersion("offloading.liqo.io/v1beta1")
 	offloading.SetKind("NamespaceOffloading")
@@ -152,6 +154,10 @@ func contestedOrchestrations(t *testing.T) (contests func(client.Client) []*cont
 			{
 				kind: "Orchestration", object: idle, status: true, least: 4, most: 7,
 				restored: func() bool { return len(idle.Status.Conditions) > 0 }, change: func() { idle.Status.Conditions = nil },
+			},
+			{
+				kind: "ProviderChoice", object: choice, status: true, least: 4, most: 7,
+				restored: func() bool { return len(choice.Status.Conditions) > 0 }, change: func() { choice.Status.Conditions = nil },
 			},
 		}
 	}

@@ -31,15 +31,12 @@ func (c objectClient) write(ctx context.Context, w write) (*unstructured.Unstruc
 	}
 }
 
-// writeStatus writes the status of an Orchestration, of the version that was read.
-func (c objectClient) writeStatus(
-	ctx context.Context, o *v1alpha1.Orchestration, status *v1alpha1.OrchestrationStatus,
-) (*unstructured.Unstructured, error) {
-	next := o.DeepCopy()
-	next.Status = *status
-	u, err := kube.Encode(v1alpha1.GroupVersion.WithKind("Orchestration"), next)
+// writeStatus writes the status of an object, of the version that was read.
+func (c objectClient) writeStatus(ctx context.Context, s statusWrite) (*unstructured.Unstructured, error) {
+	u, err := kube.Encode(v1alpha1.GroupVersion.WithKind(s.kind), s.object)
 	if err != nil {
 		return nil, err
 	}
-	return c.Resource(orchestrations).UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: proffer})
+	api := c.Resource(s.resource).Namespace(s.object.GetNamespace())
+	return api.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: proffer})
 }

@@ -6,12 +6,12 @@
 //
 // A call of Reconcile is one pass over all Orchestrations, because the choices of one depend on the
 // others. It gathers what is known (watch.go, measure.go), works out what should be (plan.go,
-// offloading.go, render.go: pure), writes the statuses that differ, and then the NamespaceOffloadings. An
-// object that cannot be written does not keep the others from being written. All state is in these
-// objects: the previous choice and the uptimes in the status, the deadline of each drain in an annotation
-// of the NamespaceOffloading. So a pass can end between any two writes, and the next one, in whichever
-// process, continues. A NamespaceOffloading is written only after its choice is recorded, since otherwise
-// a restart could choose again.
+// offloading.go, render.go, choice.go: pure), writes the statuses that differ, and then the
+// NamespaceOffloadings. An object that cannot be written does not keep the others from being written. All
+// state is in these objects: the previous choice and the uptimes in the status, the deadline of each drain
+// in an annotation of the NamespaceOffloading. So a pass can end between any two writes, and the next one,
+// in whichever process, continues. A NamespaceOffloading is written only after its choice is recorded,
+// since otherwise a restart could choose again.
 //
 // # A change of choice
 //
@@ -34,4 +34,9 @@
 // NamespaceMap; so the sender is the owner of the tenant namespace that the NamespaceMap is in, and a
 // namespace whose label differs is refused. No role of Liqo lets a consumer write
 // NamespaceOffloadings: one that is not marked as ours is an admin's, and is left alone.
+//
+// A ProviderChoice is that of the owner of the tenant namespace that it is in. It narrows what the
+// Orchestration allows (package broker), and its consumer cannot write its status. A consumer can write any
+// metadata, of which nothing is kept, and fill the object so that no status fits: then only that status is
+// not written.
 package orchestration

@@ -7,12 +7,12 @@ import (
 )
 
 // The kinds of objects that are written.
-const kindStatus, kindOffloading = "Orchestration", "NamespaceOffloading"
+const kindStatus, kindChoice, kindOffloading = "Orchestration", "ProviderChoice", "NamespaceOffloading"
 
 func newWriteCounter() kube.WriteCounter {
 	return kube.NewWriteCounter("proffer_orchestration_writes_total",
-		"Writes of statuses of Orchestrations and of NamespaceOffloadings, by kind and result: "+
-			"written, conflict or failed.", kindStatus, kindOffloading)
+		"Writes of statuses of Orchestrations and ProviderChoices, and of NamespaceOffloadings, by kind and result: "+
+			"written, conflict or failed.", kindStatus, kindChoice, kindOffloading)
 }
 
 func newNamespaces() *prometheus.GaugeVec {

@@ -50,23 +50,51 @@ func parse(o *v1alpha1.Orchestration) (*broker.Orchestration, error) {
 		},
 		Window:   time.Duration(ptr.Deref(spec.WindowHours, defaultWindow)) * time.Hour,
 		Drain:    time.Duration(ptr.Deref(spec.DrainMinutes, defaultDrain)) * time.Minute,
-		Disabled: map[broker.Pair]struct{}{},
-	}
-	for i, r := range spec.Require {
-		out.Require = append(out.Require, p.requirement(r, path.Child("require").Index(i)))
-	}
-	for _, f := range spec.Prefer {
-		out.Prefer = append(out.Prefer, broker.Preference{
-			Measure: measure(f.KPI, f.Resource), Weight: int64(max(1, f.Weight)),
-		})
+		Require:  p.requirements(spec.Require, path),
+		Prefer:   preferences(spec.Prefer),
+		Disabled: map[broker.Pair]struct{}{}, Enabled: map[broker.Pair]struct{}{},
+		DisabledByDefault: spec.DefaultDisabled, ConsumersChoose: spec.ConsumersMay == v1alpha1.ConsumersMayChoose,
 	}
 	for _, d := range spec.Disabled {
 		out.Disabled[broker.Pair{Provider: string(d.Provider), Consumer: string(d.Consumer)}] = struct{}{}
+	}
+	for _, e := range spec.Enabled {
+		out.Enabled[broker.Pair{Provider: string(e.Provider), Consumer: string(e.Consumer)}] = struct{}{}
 	}
 	if err := p.errs.ToAggregate(); err != nil {
 		return nil, err
 	}
 	return out, nil
+}
+
+// parseWish turns the spec of a ProviderChoice into a value of the core, or into an error.
+func parseWish(spec *v1alpha1.ProviderChoiceSpec) (broker.Wish, error) {
+	p := &parser{}
+	out := broker.Wish{
+		Require: p.requirements(spec.Require, field.NewPath("spec")), Prefer: preferences(spec.Prefer),
+		Count: int(ptr.Deref(spec.Count, 0)),
+	}
+	if len(spec.Providers) > 0 {
+		out.Providers = make(map[string]struct{}, len(spec.Providers))
+	}
+	for _, id := range spec.Providers {
+		out.Providers[string(id)] = struct{}{}
+	}
+	return out, p.errs.ToAggregate()
+}
+
+func (p *parser) requirements(all []v1alpha1.Requirement, spec *field.Path) (out []broker.Requirement) {
+	for i, r := range all {
+		out = append(out, p.requirement(r, spec.Child("require").Index(i)))
+	}
+	return out
+}
+
+func preferences(all []v1alpha1.Preference) (out []broker.Preference) {
+	for _, f := range all {
+		out = append(out, broker.Preference{Measure: measure(f.KPI, f.Resource), Weight: int64(max(1, f.Weight))})
+	}
+	return out
 }
 
 func measure(kpi v1alpha1.KPI, resource v1alpha1.ResourceName) broker.Measure {

@@ -28,7 +28,9 @@ type world struct {
 	orchestrations []orchestration
 	namespaces     map[string]namespace
 	offloadings    map[string]offloading
-	providers      []provider
+	// choices are the ProviderChoices by namespace.
+	choices   map[string]providerChoice
+	providers []provider
 	// labels holds the labels of the consumers.
 	labels map[string]map[string]string
 	// running has the numbers of pods by namespace and provider, nil if they are not known.
@@ -41,8 +43,10 @@ type plan struct {
 	// by name.
 	orchestrations []orchestration
 	statuses       map[string]*v1alpha1.OrchestrationStatus
-	writes         []write
-	refusals       []refusal
+	// choices are the ProviderChoices of consumers, with their statuses.
+	choices  []*ownChoice
+	writes   []write
+	refusals []refusal
 	// next is the earliest deadline, zero if there is none.
 	next time.Time
 	// drops is set if a write drops a provider because no pod runs there.
@@ -76,6 +80,8 @@ type planning struct {
 	now time.Time
 	// sent are the namespaces to send on, by consumer.
 	sent map[string][]namespace
+	// own are the ProviderChoices that count, by consumer.
+	own map[string]*ownChoice
 	// deciders are the Orchestrations that take part, sorted by name.
 	deciders []*deciding
 	// handled are the namespaces for which an Orchestration decides.
@@ -111,14 +117,39 @@ func (w *world) work(now time.Time) *plan {
 		p.deciders = append(p.deciders, d)
 	}
 	slices.SortFunc(p.deciders, func(a, b *deciding) int { return cmp.Compare(a.object.Name, b.object.Name) })
-	for _, id := range slices.Sorted(maps.Keys(p.sent)) {
+	for _, id := range p.consumers() {
 		p.decide(id)
 	}
 	p.planLeftovers()
+	p.takeTurns()
 	for _, d := range p.deciders {
 		d.conclude(p.offloadable, now)
 	}
+	for _, c := range p.plan.choices {
+		c.conclude(now)
+	}
 	return p.plan
+}
+
+// consumers returns the IDs of those that have sent a namespace, or have a ProviderChoice.
+func (p *planning) consumers() []string {
+	ids := slices.AppendSeq(slices.Collect(maps.Keys(p.sent)), maps.Keys(p.own))
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// takeTurns orders the writes by turns, so that no consumer waits for all namespaces of another: the first
+// of each consumer, then the second.
+func (p *planning) takeTurns() {
+	turns, taken := map[string]int{}, map[string]int{}
+	for _, w := range p.writes {
+		consumer := p.namespaces[w.namespace].cluster
+		turns[w.namespace] = taken[consumer]
+		taken[consumer]++
+	}
+	slices.SortStableFunc(p.writes, func(a, b write) int {
+		return cmp.Compare(turns[a.namespace], turns[b.namespace])
+	})
 }
 
 // recognise finds the namespaces that consumers have sent, and refuses some.
@@ -129,6 +160,7 @@ func (p *planning) recognise() {
 			owners[n.name] = n.cluster
 		}
 	}
+	p.findChoices(owners)
 	for _, n := range p.namespaces {
 		if n.tenant || n.managedBy == "" || n.deleting {
 			continue
@@ -173,10 +205,15 @@ func (p *planning) decide(id string) {
 	for _, d := range p.deciders {
 		parsed = append(parsed, d.parsed)
 	}
-	decides := broker.Decider(parsed, consumer)
+	decides, own := broker.Decider(parsed, consumer), p.own[id]
 	for _, d := range p.deciders {
 		switch {
 		case !d.parsed.Consumers.Selects(consumer.ID, consumer.Labels):
+			continue
+		case len(p.sent[id]) == 0 && !d.parsed.ConsumersChoose:
+			if d.parsed == decides {
+				own.decided(d, broker.Choice{}, nil)
+			}
 			continue
 		case len(d.status.Choices) == v1alpha1.MaxOrchestrationConsumers:
 			d.tooMany++
@@ -191,14 +228,19 @@ func (p *planning) decide(id string) {
 			d.status.Choices = append(d.status.Choices, choice)
 			continue
 		}
-		got := broker.Choose(d.parsed, id, broker.Wish{}, d.providers, previousOf(&d.object.Status, id), p.now)
+		previous := previousOf(&d.object.Status, id)
+		got := broker.Choose(d.parsed, id, own.wishAfter(previous), d.providers, previous, p.now)
+		choice.ConsumerChose = own != nil && d.parsed.ConsumersChoose
 		setChoice(&choice, got)
-		if len(got.Chosen) == 0 {
+		if len(got.Chosen) == 0 && !got.Wished() {
 			d.problems = append(d.problems, id)
 		}
 		notes := p.refused(id)
-		if d.parsed == decides && p.offloadable {
-			notes = append(notes, p.place(id, &wanted{d.object.Name, got.IDs(), d.parsed.Drain})...)
+		if d.parsed == decides {
+			if p.offloadable {
+				notes = append(notes, p.place(id, &wanted{d.object.Name, got.IDs(), d.parsed.Drain})...)
+			}
+			own.decided(d, got, notes)
 		}
 		setNotes(&choice, notes)
 		d.status.Choices = append(d.status.Choices, choice)

@@ -71,8 +71,8 @@ type Writer struct {
 	passes  *leading.Trigger
 	limiter *rate.Limiter
 	writes  kube.WriteCounter
-	// statuses and offloadings pace the writes of both kinds.
-	statuses, offloadings *restore.Pacer
+	// statuses, choices and offloadings pace the writes of each kind.
+	statuses, choices, offloadings *restore.Pacer
 	// namespaces are the numbers of namespaces in the latest plan while this process leads.
 	namespaces *prometheus.GaugeVec
 }
@@ -87,6 +87,7 @@ func NewWriter(config Config) *Writer {
 		namespaces:  newNamespaces(),
 		passes:      leading.NewTrigger(passPeriod, leading.Single(types.NamespacedName{Name: controllerName})),
 		statuses:    config.Restores.Pacer(kindStatus, config.Log),
+		choices:     config.Restores.Pacer(kindChoice, config.Log),
 		offloadings: config.Restores.Pacer(kindOffloading, config.Log),
 	}
 }
@@ -148,6 +149,7 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	r.events.refuse(p.refusals)
 	var writes outcome
 	recorded := r.record(ctx, p, &writes)
+	r.recordChoices(ctx, p, &writes)
 	r.apply(ctx, p, recorded, &writes)
 	if writes.left {
 		return finished(ctx, retryAfter, writes.err())
@@ -202,13 +204,16 @@ func (r *reconciler) gather(now time.Time) *world {
 	out := &world{
 		self: r.ClusterID, offloadable: r.watches.offloadings.Served(), namespaces: r.caches.namespaces.All(),
 		offloadings: map[string]offloading{}, labels: map[string]map[string]string{},
-		providers: r.caches.providers(r.pods, now),
+		choices: map[string]providerChoice{}, providers: r.caches.providers(r.pods, now),
 	}
 	out.orchestrations = slices.SortedFunc(maps.Values(r.caches.orchestrations.All()), func(a, b orchestration) int {
 		return cmp.Compare(a.object.Name, b.object.Name)
 	})
 	for key, o := range r.caches.offloadings.All() {
 		out.offloadings[path.Dir(key)] = o
+	}
+	for key, c := range r.caches.choices.All() {
+		out.choices[path.Dir(key)] = c
 	}
 	for _, c := range r.Consumers() {
 		out.labels[c.ID] = c.Labels

@@ -120,7 +120,9 @@ func setChoice(to *v1alpha1.ConsumerChoice, c broker.Choice) {
 		})
 	}
 	for _, p := range c.Rejected {
-		r := v1alpha1.RejectedProvider{ClusterID: v1alpha1.ClusterID(p.ID), Because: because(p.Because)}
+		r := v1alpha1.RejectedProvider{
+			ClusterID: v1alpha1.ClusterID(p.ID), By: v1alpha1.RejectedBy(p.By), Because: because(p.Because),
+		}
 		if !p.Left.IsZero() {
 			r.Left = timeOf(p.Left)
 		}
@@ -148,7 +150,8 @@ func (d *deciding) conclude(offloadable bool, now time.Time) {
 	}
 	slices.Sort(chosen)
 	d.status.ChosenProviders = kube.First(slices.Compact(chosen))
-	ready, reason, message := metav1.ConditionFalse, "", ""
+	ready := metav1.ConditionFalse
+	var reason, message string
 	switch {
 	case !offloadable:
 		reason = v1alpha1.OrchestrationNoLiqo

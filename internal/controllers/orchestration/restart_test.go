@@ -5,6 +5,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/test"
@@ -92,4 +93,40 @@ func TestAKillBetweenAnyTwoWritesChangesNothing(t *testing.T) {
 			return ""
 		})
 	}
+}
+
+// The first pass of an operator knows all ProviderChoices: without one, it would send pods to providers that the
+// consumer has left out.
+func TestAProviderChoiceOutlivesARestartAndEndsWithItsObject(t *testing.T) {
+	l := newLab(t)
+	ns := l.sent("team-rome", "team")
+	l.orchestrate("open", "{consumersMay: Choose}")
+	choice := &v1alpha1.ProviderChoice{
+		ObjectMeta: metav1.ObjectMeta{Namespace: l.named("liqo-tenant-rome"), Name: v1alpha1.ChoiceName},
+		Spec:       v1alpha1.ProviderChoiceSpec{Providers: []v1alpha1.ClusterID{"oslo"}},
+	}
+	l.create(choice)
+	_, stop := l.run()
+	l.until(ns, "DefaultName Remote: In oslo")
+	stop()
+	before := l.offloading(ns).ResourceVersion
+	w, _ := l.run()
+	for range 2 { // The second status comes after all writes of the first pass.
+		l.pass(statusInterval)
+		w.Wake()
+		test.Eventually(t, func() string {
+			if err := l.admin.Get(t.Context(), client.ObjectKeyFromObject(choice), choice); err != nil {
+				return err.Error()
+			}
+			if at := choice.Status.ObservedTime; at == nil || !at.Time.Equal(l.clock()) {
+				return "no pass since the clock has moved"
+			}
+			return ""
+		})
+	}
+	if after := l.offloading(ns).ResourceVersion; after != before {
+		t.Errorf("the restart has changed the NamespaceOffloading: %s", l.summary(ns))
+	}
+	test.Must(t, l.admin.Delete(t.Context(), choice))
+	l.until(ns, "DefaultName Remote: In milan+oslo")
 }

@@ -5,19 +5,22 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 )
 
 var (
-	orchestrations = schema.GroupVersionResource{Group: "proffer.dev", Version: "v1alpha1", Resource: "orchestrations"}
-	namespaces     = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	nodes          = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
+	orchestrations  = v1alpha1.GroupVersion.WithResource("orchestrations")
+	providerChoices = v1alpha1.GroupVersion.WithResource("providerchoices")
+	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	nodes           = schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 )
 
 // caches have everything that is watched.
 type caches struct {
 	orchestrations  *kube.ObjectCache[orchestration]
+	choices         *kube.ObjectCache[providerChoice]
 	namespaces      *kube.ObjectCache[namespace]
 	nodes           *kube.ObjectCache[node]
 	virtualNodes    *kube.ObjectCache[virtualNode]
@@ -36,7 +39,8 @@ type watches struct {
 // that matters.
 func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watches) {
 	c := &caches{
-		kube.NewObjectCache(parseOrchestration), kube.NewObjectCache(parseNamespace), kube.NewObjectCache(parseNode),
+		kube.NewObjectCache(parseOrchestration), kube.NewObjectCache(parseChoice),
+		kube.NewObjectCache(parseNamespace), kube.NewObjectCache(parseNode),
 		kube.NewObjectCache(parseVirtualNode), kube.NewObjectCache(parseConnection),
 		kube.NewObjectCache(parseForeignCluster), kube.NewObjectCache(parseOffloading),
 	}
@@ -52,6 +56,9 @@ func watch(api dynamic.Interface, wake func(), log logr.Logger) (*caches, watche
 	}
 	w.all = kube.CRDInformers{
 		w.orchestrations, w.offloadings,
+		informer(kube.Kind{
+			GroupVersionResource: providerChoices, Name: v1alpha1.ChoiceName, Strip: stripChoice,
+		}, c.choices),
 		informer(kube.Kind{
 			GroupVersionResource: namespaces, Builtin: true, Selector: liqo.RemoteClusterIDLabel,
 			Strip: stripNamespace,

@@ -5,7 +5,13 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/klog/v2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/restore"
 )
 
 // outcome collects what the writes of a pass have left to do.
@@ -35,7 +41,21 @@ func (o *outcome) err() error {
 	return fmt.Errorf("%d writes, the first: %w", o.count, o.first)
 }
 
-// record writes the statuses that are due. It returns the Orchestrations whose choices are recorded.
+// statusWrite is the write of a status.
+type statusWrite struct {
+	kind     string
+	resource schema.GroupVersionResource
+	// object has the status to write.
+	object client.Object
+	pacer  *restore.Pacer
+	// changed is set unless the write only renews measurements, which restores nothing. content is what
+	// the pacer compares.
+	changed bool
+	content string
+}
+
+// record writes the statuses of Orchestrations that are due. It returns the Orchestrations whose choices
+// are recorded.
 func (r *reconciler) record(ctx context.Context, p *plan, writes *outcome) (recorded map[string]bool) {
 	recorded = map[string]bool{}
 	for _, o := range p.orchestrations {
@@ -44,32 +64,62 @@ func (r *reconciler) record(ctx context.Context, p *plan, writes *outcome) (reco
 			recorded[name] = true
 			continue
 		}
-		// What only renews the measurements restores nothing.
-		changed, content := !same(&o.object.Status, status), contentOf(o.object.UID, status)
-		if changed && r.statuses.Wait(name, content, time.Now()) > 0 {
-			writes.left = true
+		next := o.object.DeepCopy()
+		next.Status = *status
+		after := r.writeStatus(ctx, statusWrite{
+			kindStatus, orchestrations, next, r.statuses, !same(&o.object.Status, status), contentOf(o.object.UID, status),
+		}, writes)
+		if after == nil {
 			continue
-		}
-		if !r.Holding() || ctx.Err() != nil {
-			writes.left = true
-			return recorded
-		}
-		writing, cancel := context.WithTimeout(ctx, kube.APITimeout)
-		after, err := objectClient{r.Client}.writeStatus(writing, o.object, status)
-		cancel()
-		r.writes.Count(ctx, kindStatus, err)
-		if err != nil {
-			writes.add(fmt.Errorf("writing the status of Orchestration %s: %w", name, err))
-			continue
-		}
-		if changed {
-			r.statuses.Wrote(name, content, "", time.Now())
 		}
 		r.events.chosen(o.object, status)
 		r.caches.orchestrations.Wrote(after)
 		recorded[name] = true
 	}
 	return recorded
+}
+
+// recordChoices writes the statuses of ProviderChoices that are due.
+func (r *reconciler) recordChoices(ctx context.Context, p *plan, writes *outcome) {
+	for _, c := range p.choices {
+		before := &c.object.Status
+		if !c.due() {
+			continue
+		}
+		next := c.object.DeepCopy()
+		next.Status = *c.status
+		after := r.writeStatus(ctx, statusWrite{
+			kindChoice, providerChoices, next, r.choices, !sameChoice(before, c.status), choiceContent(c.object.UID, c.status),
+		}, writes)
+		if after != nil {
+			r.caches.choices.Wrote(after)
+		}
+	}
+}
+
+// writeStatus writes a status, and returns the object as it is then, nil if it is not written.
+func (r *reconciler) writeStatus(ctx context.Context, s statusWrite, writes *outcome) *unstructured.Unstructured {
+	key := klog.KObj(s.object).String()
+	if s.changed && s.pacer.Wait(key, s.content, time.Now()) > 0 || !r.Holding() || ctx.Err() != nil {
+		writes.left = true
+		return nil
+	}
+	writing, cancel := context.WithTimeout(ctx, kube.APITimeout)
+	after, err := objectClient{r.Client}.writeStatus(writing, s)
+	cancel()
+	r.writes.Count(ctx, s.kind, err)
+	switch {
+	case err == nil:
+	case s.kind == kindChoice && kube.RefusedContent(err):
+		return nil // Its consumer has made it too large. The others do not wait for it.
+	default:
+		writes.add(fmt.Errorf("writing the status of %s %s: %w", s.kind, key, err))
+		return nil
+	}
+	if s.changed {
+		s.pacer.Wrote(key, s.content, "", time.Now())
+	}
+	return after
 }
 
 // apply writes the NamespaceOffloadings whose choice is recorded.

@@ -28,7 +28,7 @@ func TestPodsDoNotCircle(t *testing.T) {
 	price(t, map[string]string{"rome": "0.0001"})
 	lab.Eventually(t, "rome is rejected for rome", func(ctx context.Context) error {
 		text, err := choice(ctx)
-		if err != nil || !strings.Contains(text, `{"because":"it is the consumer itself","clusterID":"rome"}`) {
+		if err != nil || !strings.Contains(text, `{"because":"it is the consumer itself","by":"Orchestration","clusterID":"rome"}`) {
 			return fmt.Errorf("the choices are %s: %w", text, err)
 		}
 		return nil
