@@ -5,6 +5,10 @@ import "time"
 // TogglePath is the path to list, disable and enable providers of a broker.
 const TogglePath = "/api/toggle"
 
+// ConsumerTogglePath is the path to list, disable and enable providers for one consumer, so that RBAC can
+// give a caller one consumer. It takes the parameters of TogglePath, except ToggleConsumer.
+const ConsumerTogglePath = "/api/consumers/{clusterID}/toggle"
+
 // Parameters of a change at TogglePath.
 const (
 	ToggleID            = "id"
@@ -17,7 +21,8 @@ const (
 type Toggle struct {
 	// ID is the cluster ID of the provider.
 	ID string
-	// Enable removes the entry from spec.disabled, otherwise it is added.
+	// Enable removes the entry from spec.disabled, otherwise it is added. With spec.defaultDisabled, it also
+	// adds an entry to spec.enabled, which otherwise is removed.
 	Enable bool
 	// Consumer is the cluster ID of the consumer that the change is for, empty for every consumer.
 	Consumer string
@@ -28,7 +33,7 @@ type Toggle struct {
 // Provider is a provider that an Orchestration names, lists in its status, or disables.
 type Provider struct {
 	ClusterID string `json:"clusterID"`
-	// Enabled is false if at least one Orchestration disables the provider for every consumer. It says
+	// Enabled is false if at least one Orchestration disables the provider by default or for every consumer. It says
 	// nothing about single consumers, nor about whether the provider qualifies.
 	Enabled bool `json:"enabled"`
 	// Orchestrations lists the Orchestrations that know the provider, by name.
@@ -40,10 +45,14 @@ type ProviderIn struct {
 	Name string `json:"name"`
 	// Mode is Active or DryRun.
 	Mode string `json:"mode"`
-	// Enabled is false if the Orchestration disables the provider for every consumer.
+	// Enabled is false if the Orchestration disables the provider for every consumer, or by default.
 	Enabled bool `json:"enabled"`
+	// DefaultDisabled is spec.defaultDisabled.
+	DefaultDisabled bool `json:"defaultDisabled,omitempty"`
 	// Disabled are the entries of spec.disabled for the provider, that for every consumer first.
 	Disabled []Disabled `json:"disabled,omitempty"`
+	// EnabledFor are the entries of spec.enabled for the provider, that for every consumer first.
+	EnabledFor []Disabled `json:"enabledFor,omitempty"`
 	// Chosen and Rejected are the consumers for which the provider is chosen, or not, by the latest
 	// status. It may be older than Disabled.
 	Chosen   []ChosenFor   `json:"chosen,omitempty"`
@@ -52,7 +61,7 @@ type ProviderIn struct {
 	Notes []ProviderNote `json:"notes,omitempty"`
 }
 
-// Disabled is an entry of spec.disabled.
+// Disabled is an entry of spec.disabled or spec.enabled.
 type Disabled struct {
 	// Consumer is the consumer that the entry is for. Absent: every consumer.
 	Consumer string `json:"consumer,omitempty"`
@@ -66,6 +75,8 @@ type Disabled struct {
 // ChosenFor is a consumer for which the provider is chosen.
 type ChosenFor struct {
 	Consumer string `json:"consumer"`
+	// ConsumerChose is set if a ProviderChoice of the consumer counts.
+	ConsumerChose bool `json:"consumerChose,omitempty"`
 	// Score is that among the providers that qualify, 0 to 1000.
 	Score int32 `json:"score"`
 	// Since is the time at which the provider was chosen.
@@ -77,7 +88,11 @@ type ChosenFor struct {
 // RejectedFor is a consumer for which the provider is not chosen, with the first reason that applies.
 type RejectedFor struct {
 	Consumer string `json:"consumer"`
-	Because  string `json:"because"`
+	// ConsumerChose is set if a ProviderChoice of the consumer counts.
+	ConsumerChose bool `json:"consumerChose,omitempty"`
+	// By is who rejects it: Admin, Orchestration, Consumer or Rank.
+	By      string `json:"by,omitempty"`
+	Because string `json:"because"`
 }
 
 // ProviderNote says what a namespace waits for.

@@ -59,6 +59,7 @@ func newTogglers(t *testing.T) *togglers {
 	}
 	l.tokens["reader"] = accountWithRules(t, "toggle-reader", roles["proffer-toggle-reader"])
 	l.tokens["toggler"] = accountWithRules(t, "toggler", roles["proffer-toggle"])
+	l.tokens["rome"] = accountWith(t, "toggle-rome", "get /consumers/rome/toggle", "post /consumers/rome/toggle")
 	l.tokens["api"] = accountWith(t, "toggle-api", "get /api/*", "post /api/*", "get /ui/*", "post /ui/*", "get /offers", "post /simulate")
 	return l
 }
@@ -126,7 +127,10 @@ func createGold(t *testing.T) {
 	t.Helper()
 	kubetest.Create(t, &v1alpha1.Orchestration{
 		ObjectMeta: metav1.ObjectMeta{Name: "gold"},
-		Spec:       v1alpha1.OrchestrationSpec{Providers: &v1alpha1.Clusters{ClusterIDs: []v1alpha1.ClusterID{"oslo", "milan"}}},
+		Spec: v1alpha1.OrchestrationSpec{
+			Consumers: &v1alpha1.Clusters{ClusterIDs: []v1alpha1.ClusterID{"rome"}},
+			Providers: &v1alpha1.Clusters{ClusterIDs: []v1alpha1.ClusterID{"oslo", "milan"}},
+		},
 	})
 }
 
@@ -158,6 +162,17 @@ func TestProvidersAreDisabledAndEnabledByWhoeverHasTheRight(t *testing.T) {
 		{"catalog true", "reader", "GET", off, "", 403, "Authorization denied", 0},
 		{"metrics true", "reader", "PUT", off, "", 403, "Authorization denied", 0},
 		{"metrics false", "reader", "POST", page, "id=oslo&enable=false", 403, "<code>POST</code> the path <code>/toggle</code>", 0},
+		// A caller with the right to one consumer.
+		{"metrics true", "rome", "POST", "/api/consumers/rome/toggle?id=oslo&enable=false", "", 200, `{"clusterID":"oslo","enabled":true`, 1},
+		{"catalog true", "rome", "GET", "/api/consumers/rome/toggle", "", 200, `"disabled":[{"consumer":"rome"`, 1},
+		{"metrics true", "rome", "POST", "/api/consumers/bern/toggle?id=oslo&enable=false", "", 403, "Authorization denied", 1},
+		{"metrics true", "rome", "GET", "/api/consumers/bern/toggle", "", 403, "Authorization denied", 1},
+		{"metrics true", "rome", "POST", "/api/consumers/rome%2F..%2Fbern/toggle?id=oslo&enable=false", "", 403, "Authorization denied", 1},
+		{"metrics true", "rome", "POST", "/api/consumers/rome/toggle?id=oslo&enable=false&consumer=bern", "", 400, "the path names the consumer", 1},
+		{"metrics true", "rome", "POST", off, "", 403, "Authorization denied", 1},
+		{"metrics true", "rome", "GET", "/api/toggle", "", 403, "Authorization denied", 1},
+		{"catalog true", "nobody", "GET", "/api/consumers/rome/toggle", "", 401, "Unauthorized", 1},
+		{"metrics true", "rome", "POST", "/api/consumers/rome/toggle?id=oslo&enable=true", "", 200, `{"clusterID":"oslo","enabled":true`, 0},
 		// Kubernetes lets every account get what is below /api.
 		{"metrics true", "api", "GET", "/api/toggle", "", 403, "Authorization denied", 0},
 		{"metrics true", "api", "GET", off, "", 403, "Authorization denied", 0},

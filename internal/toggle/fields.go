@@ -11,12 +11,15 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
-// Manager is the field manager of what callers have disabled.
+// Manager is the field manager of what callers have disabled and enabled.
 const Manager = "proffer-toggle"
 
-// managedEntry is an entry of spec.disabled, with who has written it.
+// entry is an entry of spec.disabled or spec.enabled: both name a provider, and a consumer or none.
+type entry = v1alpha1.DisabledProvider
+
+// managedEntry is an entry with who has written it.
 type managedEntry struct {
-	v1alpha1.DisabledProvider
+	entry
 	// ours is set if Manager has applied it.
 	ours bool
 	// others are the other field managers that own it, sorted. An entry may have no owner at all.
@@ -26,19 +29,36 @@ type managedEntry struct {
 // removable reports whether the entry is gone once Manager no longer applies it.
 func (e *managedEntry) removable() bool { return e.ours && len(e.others) == 0 }
 
-// fieldsV1 is the part of the fields of a manager that is about spec.disabled: "k:" and the JSON of the
-// keys of each entry.
+// fieldsV1 is the part of the fields of a manager that is about both lists: "k:" and the JSON of the keys
+// of each entry.
 type fieldsV1 struct {
 	Spec struct {
 		Disabled map[string]json.RawMessage `json:"f:disabled"`
+		Enabled  map[string]json.RawMessage `json:"f:enabled"`
 	} `json:"f:spec"`
 }
 
-// entriesOf returns the entries of spec.disabled, sorted by provider and consumer.
-func entriesOf(o *v1alpha1.Orchestration) []managedEntry {
-	ours, others := map[v1alpha1.DisabledProvider]bool{}, map[v1alpha1.DisabledProvider][]string{}
+// disabledIn returns the entries of spec.disabled, sorted by provider and consumer.
+func disabledIn(o *v1alpha1.Orchestration) []managedEntry {
+	return managed(o, o.Spec.Disabled, func(f *fieldsV1) map[string]json.RawMessage { return f.Spec.Disabled })
+}
+
+// enabledIn returns the entries of spec.enabled, sorted by provider and consumer.
+func enabledIn(o *v1alpha1.Orchestration) []managedEntry {
+	entries := make([]entry, 0, len(o.Spec.Enabled))
+	for _, e := range o.Spec.Enabled {
+		entries = append(entries, entry(e))
+	}
+	return managed(o, entries, func(f *fieldsV1) map[string]json.RawMessage { return f.Spec.Enabled })
+}
+
+// managed returns the entries of a list with who has written them.
+func managed(
+	o *v1alpha1.Orchestration, entries []entry, list func(*fieldsV1) map[string]json.RawMessage,
+) []managedEntry {
+	ours, others := map[entry]bool{}, map[entry][]string{}
 	for _, f := range o.ManagedFields {
-		for _, key := range keysOf(f.FieldsV1) {
+		for _, key := range keysOf(f.FieldsV1, list) {
 			if f.Manager == Manager && f.Operation == metav1.ManagedFieldsOperationApply && f.Subresource == "" {
 				ours[key] = true
 			} else {
@@ -46,10 +66,10 @@ func entriesOf(o *v1alpha1.Orchestration) []managedEntry {
 			}
 		}
 	}
-	all := make([]managedEntry, 0, len(o.Spec.Disabled))
-	for _, key := range o.Spec.Disabled {
+	all := make([]managedEntry, 0, len(entries))
+	for _, key := range entries {
 		slices.Sort(others[key])
-		all = append(all, managedEntry{DisabledProvider: key, ours: ours[key], others: slices.Compact(others[key])})
+		all = append(all, managedEntry{entry: key, ours: ours[key], others: slices.Compact(others[key])})
 	}
 	slices.SortFunc(all, func(a, b managedEntry) int {
 		return cmp.Or(cmp.Compare(a.Provider, b.Provider), cmp.Compare(a.Consumer, b.Consumer))
@@ -57,14 +77,14 @@ func entriesOf(o *v1alpha1.Orchestration) []managedEntry {
 	return all
 }
 
-// keysOf returns the entries that a manager owns. What cannot be read is owned by nobody.
-func keysOf(fields *metav1.FieldsV1) (keys []v1alpha1.DisabledProvider) {
+// keysOf returns the entries of a list that a manager owns. What cannot be read is owned by nobody.
+func keysOf(fields *metav1.FieldsV1, list func(*fieldsV1) map[string]json.RawMessage) (keys []entry) {
 	var owned fieldsV1
 	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &owned) != nil {
 		return nil
 	}
-	for name := range owned.Spec.Disabled {
-		var key v1alpha1.DisabledProvider
+	for name := range list(&owned) {
+		var key entry
 		if text, isKey := strings.CutPrefix(name, "k:"); isKey && json.Unmarshal([]byte(text), &key) == nil {
 			keys = append(keys, key)
 		}

@@ -37,14 +37,19 @@ func providersIn(o *v1alpha1.Orchestration) map[string]*rest.ProviderIn {
 	ids, _ := knownIDs(o)
 	out := make(map[string]*rest.ProviderIn, len(ids))
 	for id := range ids {
-		out[id] = &rest.ProviderIn{Name: o.Name, Mode: string(o.Spec.Mode), Enabled: true}
+		out[id] = &rest.ProviderIn{
+			Name: o.Name, Mode: string(o.Spec.Mode), Enabled: !o.Spec.DefaultDisabled, DefaultDisabled: o.Spec.DefaultDisabled,
+		}
 	}
-	for _, e := range entriesOf(o) {
+	for _, e := range enabledIn(o) {
+		in := out[string(e.Provider)]
+		in.Enabled = in.Enabled || e.Consumer == ""
+		in.EnabledFor = append(in.EnabledFor, e.shown())
+	}
+	for _, e := range disabledIn(o) {
 		in := out[string(e.Provider)]
 		in.Enabled = in.Enabled && e.Consumer != ""
-		in.Disabled = append(in.Disabled, rest.Disabled{
-			Consumer: string(e.Consumer), Toggle: e.removable(), Managers: e.others,
-		})
+		in.Disabled = append(in.Disabled, e.shown())
 	}
 	for i := range o.Status.Choices {
 		addChoice(out, &o.Status.Choices[i])
@@ -52,17 +57,53 @@ func providersIn(o *v1alpha1.Orchestration) map[string]*rest.ProviderIn {
 	return out
 }
 
+func (e *managedEntry) shown() rest.Disabled {
+	return rest.Disabled{Consumer: string(e.Consumer), Toggle: e.removable(), Managers: e.others}
+}
+
+// Of returns the providers with what is about one consumer and about all of them.
+func Of(all []rest.Provider, consumer string) []rest.Provider {
+	out := slices.Clone(all)
+	for i := range out {
+		out[i].Orchestrations = slices.Clone(out[i].Orchestrations)
+		for j := range out[i].Orchestrations {
+			in := &out[i].Orchestrations[j]
+			in.Disabled, in.EnabledFor = entriesOf(in.Disabled, consumer), entriesOf(in.EnabledFor, consumer)
+			in.Chosen = only(in.Chosen, func(c rest.ChosenFor) bool { return c.Consumer == consumer })
+			in.Rejected = only(in.Rejected, func(r rest.RejectedFor) bool { return r.Consumer == consumer })
+			in.Notes = only(in.Notes, func(n rest.ProviderNote) bool { return n.Consumer == consumer })
+		}
+	}
+	return out
+}
+
+func entriesOf(all []rest.Disabled, consumer string) []rest.Disabled {
+	return only(all, func(e rest.Disabled) bool { return e.Consumer == "" || e.Consumer == consumer })
+}
+
+// only returns a copy of a list with the values that are kept.
+func only[T any](all []T, keep func(T) bool) (kept []T) {
+	for _, v := range all {
+		if keep(v) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
 func addChoice(out map[string]*rest.ProviderIn, choice *v1alpha1.ConsumerChoice) {
 	consumer := string(choice.Consumer)
 	for _, p := range choice.Chosen {
 		in := out[string(p.ClusterID)]
 		in.Chosen = append(in.Chosen, rest.ChosenFor{
-			Consumer: consumer, Score: p.Score, Since: p.Since.UTC(), Because: p.Because,
+			Consumer: consumer, ConsumerChose: choice.ConsumerChose, Score: p.Score, Since: p.Since.UTC(), Because: p.Because,
 		})
 	}
 	for _, p := range choice.Rejected {
 		in := out[string(p.ClusterID)]
-		in.Rejected = append(in.Rejected, rest.RejectedFor{Consumer: consumer, Because: p.Because})
+		in.Rejected = append(in.Rejected, rest.RejectedFor{
+			Consumer: consumer, ConsumerChose: choice.ConsumerChose, By: string(p.By), Because: p.Because,
+		})
 	}
 	for _, n := range choice.Notes {
 		if in := out[string(n.Provider)]; in != nil {

@@ -23,57 +23,108 @@ func refuse(code int32, format string, args ...any) refusal {
 	}}}
 }
 
+// ownEntries are the entries of both lists that Manager should own.
+type ownEntries struct{ disabled, enabled []entry }
+
 // plan returns the entries that Manager should own after a change of the Orchestration, and whether they
 // differ from those that it owns.
-func plan(o *v1alpha1.Orchestration, change rest.Toggle) (set []v1alpha1.DisabledProvider, differs bool, err error) {
-	wanted := v1alpha1.DisabledProvider{
-		Provider: v1alpha1.ClusterID(change.ID), Consumer: v1alpha1.OptionalClusterID(change.Consumer),
+func plan(o *v1alpha1.Orchestration, change rest.Toggle) (own ownEntries, differs bool, err error) {
+	key := entry{Provider: v1alpha1.ClusterID(change.ID), Consumer: v1alpha1.OptionalClusterID(change.Consumer)}
+	var disables, enables *managedEntry
+	own.disabled, disables = split(disabledIn(o), key)
+	own.enabled, enables = split(enabledIn(o), key)
+	if change.Enable {
+		return own.enable(o, key, disables, enables)
 	}
-	var present *managedEntry
-	for _, e := range entriesOf(o) {
+	return own.disable(o, key, disables, enables)
+}
+
+// split returns the entries that are ours except one, and that one, nil if it is not there.
+func split(all []managedEntry, key entry) (ours []entry, is *managedEntry) {
+	for _, e := range all {
 		switch {
-		case e.DisabledProvider == wanted:
-			present = &e
+		case e.entry == key:
+			is = &e
 		case e.ours:
-			set = append(set, e.DisabledProvider)
+			ours = append(ours, e.entry)
 		}
 	}
-	switch {
-	case change.Enable:
-		return set, present != nil, whyStillDisabled(o, change, present)
-	case present != nil:
-		return nil, false, nil
-	case len(o.Spec.Disabled) >= v1alpha1.MaxOrchestrationDisabled:
-		return nil, false, refuse(http.StatusConflict,
-			"Orchestration %s has %d entries in spec.disabled, the most that it can have: enable a provider first",
-			o.Name, len(o.Spec.Disabled))
+	return ours, is
+}
+
+// enable adds what enables a provider. By default, nothing is enabled with defaultDisabled.
+func (own ownEntries) enable(
+	o *v1alpha1.Orchestration, key entry, disables, enables *managedEntry,
+) (ownEntries, bool, error) {
+	if err := whyStillDisabled(o, key, disables); err != nil {
+		return own, false, err
 	}
-	return append(set, wanted), true, nil
+	isEnabled := slices.ContainsFunc(o.Spec.Enabled, func(e v1alpha1.EnabledProvider) bool {
+		return e.Provider == key.Provider && (e.Consumer == "" || e.Consumer == key.Consumer)
+	})
+	switch {
+	case o.Spec.DefaultDisabled && !isEnabled && len(o.Spec.Enabled) >= v1alpha1.MaxOrchestrationDisabled:
+		return own, false, full(o.Name, "enabled", len(o.Spec.Enabled), "disable")
+	case o.Spec.DefaultDisabled && !isEnabled:
+		own.enabled = append(own.enabled, key)
+		return own, true, nil
+	case enables != nil && enables.ours:
+		own.enabled = append(own.enabled, key)
+	}
+	return own, disables != nil, nil
+}
+
+// disable removes what enables a provider and, where that does not disable it, adds what does.
+func (own ownEntries) disable(
+	o *v1alpha1.Orchestration, key entry, disables, enables *managedEntry,
+) (ownEntries, bool, error) {
+	drops := o.Spec.DefaultDisabled && enables != nil && enables.removable()
+	staysEnabled := !o.Spec.DefaultDisabled || slices.ContainsFunc(o.Spec.Enabled, func(e v1alpha1.EnabledProvider) bool {
+		concerns := e.Provider == key.Provider && (e.Consumer == "" || key.Consumer == "" || e.Consumer == key.Consumer)
+		return concerns && (!drops || entry(e) != key)
+	})
+	if !drops && enables != nil && enables.ours {
+		own.enabled = append(own.enabled, key)
+	}
+	switch {
+	case disables != nil:
+		return own, false, nil
+	case !staysEnabled:
+		return own, drops, nil
+	case len(o.Spec.Disabled) >= v1alpha1.MaxOrchestrationDisabled:
+		return own, false, full(o.Name, "disabled", len(o.Spec.Disabled), "enable")
+	}
+	own.disabled = append(own.disabled, key)
+	return own, true, nil
+}
+
+func full(name, list string, n int, first string) error {
+	return refuse(http.StatusConflict,
+		"Orchestration %s has %d entries in spec.%s, the most that it can have: %s a provider first", name, n, list, first)
 }
 
 // whyStillDisabled returns why a provider cannot be enabled here, nil if it can.
-func whyStillDisabled(o *v1alpha1.Orchestration, change rest.Toggle, present *managedEntry) error {
-	forAll := v1alpha1.DisabledProvider{Provider: v1alpha1.ClusterID(change.ID)}
+func whyStillDisabled(o *v1alpha1.Orchestration, key entry, present *managedEntry) error {
 	switch {
-	case change.Consumer != "" && slices.Contains(o.Spec.Disabled, forAll):
+	case key.Consumer != "" && slices.Contains(o.Spec.Disabled, entry{Provider: key.Provider}):
 		return refuse(http.StatusConflict,
-			"Orchestration %s disables %s for every consumer: enable it without consumer first", o.Name, change.ID)
+			"Orchestration %s disables %s for every consumer: enable it without consumer first", o.Name, key.Provider)
 	case present == nil || present.removable():
 		return nil
 	case len(present.others) == 0:
 		return refuse(http.StatusConflict,
 			"Orchestration %s disables %s, and its managedFields do not say who has written that: "+
 				"remove the entry from spec.disabled with kubectl edit",
-			o.Name, change.ID)
+			o.Name, key.Provider)
 	}
 	return refuse(http.StatusConflict,
 		"Orchestration %s disables %s in a manifest, which the field manager %s has written: "+
 			"remove the entry from spec.disabled there",
-		o.Name, change.ID, strings.Join(present.others, ", "))
+		o.Name, key.Provider, strings.Join(present.others, ", "))
 }
 
 // knownIDs returns the IDs of the providers and of the consumers that an Orchestration names, lists in its
-// status, or disables.
+// status, disables or enables.
 func knownIDs(o *v1alpha1.Orchestration) (providers, consumers map[string]bool) {
 	providers, consumers = map[string]bool{}, map[string]bool{}
 	named := func(c *v1alpha1.Clusters, into map[string]bool) {
@@ -86,10 +137,10 @@ func knownIDs(o *v1alpha1.Orchestration) (providers, consumers map[string]bool) 
 	}
 	named(o.Spec.Providers, providers)
 	named(o.Spec.Consumers, consumers)
-	for _, d := range o.Spec.Disabled {
-		providers[string(d.Provider)] = true
-		if d.Consumer != "" {
-			consumers[string(d.Consumer)] = true
+	for _, e := range slices.Concat(disabledIn(o), enabledIn(o)) {
+		providers[string(e.Provider)] = true
+		if e.Consumer != "" {
+			consumers[string(e.Consumer)] = true
 		}
 	}
 	for i := range o.Status.Providers {

@@ -159,7 +159,7 @@ func (t *Toggler) change(ctx context.Context, change rest.Toggle, user string) (
 	if err := t.check(ctx, all, change); err != nil {
 		return nil, err
 	}
-	sets := map[int][]v1alpha1.DisabledProvider{}
+	sets := map[int]ownEntries{}
 	for i := range all {
 		if change.Orchestration != "" && all[i].Name != change.Orchestration {
 			continue
@@ -194,19 +194,25 @@ func (t *Toggler) change(ctx context.Context, change rest.Toggle, user string) (
 // apply makes Manager the owner of these entries, and of nothing else, in the version of the Orchestration
 // that was read.
 func (t *Toggler) apply(
-	ctx context.Context, o *v1alpha1.Orchestration, set []v1alpha1.DisabledProvider,
+	ctx context.Context, o *v1alpha1.Orchestration, set ownEntries,
 ) (*v1alpha1.Orchestration, error) {
 	u := &unstructured.Unstructured{}
 	u.SetGroupVersionKind(v1alpha1.GroupVersion.WithKind("Orchestration"))
 	u.SetName(o.Name)
 	u.SetUID(o.UID)
 	u.SetResourceVersion(o.ResourceVersion)
-	if len(set) > 0 {
-		entries := make([]any, len(set))
-		for i, d := range set {
-			entries[i] = map[string]any{"provider": string(d.Provider), "consumer": string(d.Consumer)}
+	spec := map[string]any{}
+	for field, list := range map[string][]entry{"disabled": set.disabled, "enabled": set.enabled} {
+		var entries []any
+		for _, e := range list {
+			entries = append(entries, map[string]any{"provider": string(e.Provider), "consumer": string(e.Consumer)})
 		}
-		u.Object["spec"] = map[string]any{"disabled": entries}
+		if len(entries) > 0 {
+			spec[field] = entries
+		}
+	}
+	if len(spec) > 0 {
+		u.Object["spec"] = spec
 	}
 	applied, err := t.Client.Resource(orchestrations).Apply(ctx, o.Name, u, metav1.ApplyOptions{FieldManager: Manager})
 	if err != nil {

@@ -165,7 +165,7 @@ func (l *lab) requireDisabled(name string, all, ours string) {
 	l.t.Helper()
 	o := l.get(name)
 	var has, own []string
-	for _, e := range entriesOf(o) {
+	for _, e := range disabledIn(o) {
 		text := strings.TrimSuffix(string(e.Provider)+"/"+string(e.Consumer), "/")
 		has = append(has, text)
 		if e.ours {
@@ -542,4 +542,40 @@ func TestMoreOrchestrationsThanAreReadAreAnError(t *testing.T) {
 		return ""
 	})
 	l.refuse(off("oslo", ""), http.StatusInternalServerError, "more than 100 Orchestrations")
+}
+
+// As with the broker of Liqo's early days, nothing is used until it is enabled.
+func TestWithDefaultDisabledACallerEnablesAndDisables(t *testing.T) {
+	l := newLab(t)
+	o := orchestrationWith("")
+	o.Spec.DefaultDisabled, o.Spec.Enabled = true, []v1alpha1.EnabledProvider{{Provider: "milan"}}
+	o.Spec.Providers = &v1alpha1.Clusters{ClusterIDs: []v1alpha1.ClusterID{"milan", "oslo"}}
+	kubetest.Create(t, o)
+	for _, step := range []struct {
+		change            rest.Toggle
+		disabled, enabled string
+	}{
+		{on("oslo", ""), "", "milan oslo"},
+		{off("milan", "rome"), "milan/rome", "milan oslo"},
+		{off("oslo", ""), "milan/rome", "milan"},
+		{on("oslo", "rome"), "milan/rome", "milan oslo/rome"},
+		{on("milan", "rome"), "", "milan oslo/rome"},
+		{off("oslo", "rome"), "", "milan"},
+	} {
+		all := l.set(step.change)
+		got := l.get("gold")
+		texts := func(entries []managedEntry) string {
+			var parts []string
+			for _, e := range entries {
+				parts = append(parts, strings.TrimSuffix(string(e.Provider)+"/"+string(e.Consumer), "/"))
+			}
+			return strings.Join(parts, " ")
+		}
+		if diff := cmp.Diff([]string{step.disabled, step.enabled}, []string{texts(disabledIn(got)), texts(enabledIn(got))}); diff != "" {
+			t.Errorf("%+v: %s", step.change, diff)
+		}
+		if milan := all[0]; milan.ClusterID != "milan" || !milan.Enabled || !milan.Orchestrations[0].DefaultDisabled {
+			t.Errorf("%+v", milan)
+		}
+	}
 }

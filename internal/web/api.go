@@ -19,7 +19,9 @@ func (s *Server) API() http.Handler {
 	s.get(mux, rest.CatalogPath, s.scoped(s.federation, s.afterFirst(problemOf, s.allCatalogs)))
 	s.get(mux, rest.CatalogPath+"/{clusterID}", s.afterFirst(problemOf, s.oneCatalog))
 	s.get(mux, rest.OpenAPIPath, s.description.serve)
-	mux.HandleFunc(rest.TogglePath, s.counted(rest.TogglePath, s.toggle))
+	for _, path := range []string{rest.TogglePath, rest.ConsumerTogglePath} {
+		mux.HandleFunc(path, s.counted(path, s.toggle))
+	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		Problem(w, http.StatusNotFound, "there is nothing at this path: see "+rest.OpenAPIPath)
 	})

@@ -22,7 +22,7 @@ func Changes(r *http.Request) bool {
 	return r.Method == http.MethodGet && r.URL.Path == rest.TogglePath && r.URL.Query().Has(rest.ToggleEnable)
 }
 
-// toggle answers rest.TogglePath.
+// toggle answers rest.TogglePath and rest.ConsumerTogglePath.
 func (s *Server) toggle(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case s.Toggling == nil:
@@ -42,6 +42,17 @@ func (s *Server) toggle(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// clusterID is the part of rest.ConsumerTogglePath that names the consumer.
+const clusterID = "clusterID"
+
+// shownTo returns what a request may see: with rest.ConsumerTogglePath, nothing about other consumers.
+func shownTo(r *http.Request, all []rest.Provider) []rest.Provider {
+	if consumer := r.PathValue(clusterID); consumer != "" {
+		return toggle.Of(all, consumer)
+	}
+	return all
+}
+
 func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
 	if r.URL.RawQuery != "" {
 		Problem(w, http.StatusBadRequest, "the list takes no parameters: leave them out, or send POST to change something")
@@ -58,6 +69,7 @@ func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
 		problemOf(w, refused)
 		return
 	}
+	all = shownTo(r, all)
 	listed, err := represent(all, all)
 	if err != nil {
 		Problem(w, http.StatusInternalServerError, "the list of providers cannot be encoded")
@@ -80,6 +92,13 @@ func (s *Server) changeProvider(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusBadRequest, "the parameters cannot be read: write them as in ?id=oslo&enable=false")
 		return
 	}
+	if consumer := r.PathValue(clusterID); consumer != "" {
+		if values.Has(rest.ToggleConsumer) {
+			Problem(w, http.StatusBadRequest, "the path names the consumer: leave the parameter consumer out")
+			return
+		}
+		values.Set(rest.ToggleConsumer, consumer)
+	}
 	change, err := toggle.Parse(values)
 	if err != nil {
 		Problem(w, http.StatusBadRequest, err.Error())
@@ -90,7 +109,7 @@ func (s *Server) changeProvider(w http.ResponseWriter, r *http.Request) {
 		problemOf(w, refused)
 		return
 	}
-	body, err := encode(all)
+	body, err := encode(shownTo(r, all))
 	if err != nil {
 		Problem(w, http.StatusInternalServerError, "the change is made, and the list of providers cannot be encoded")
 		return

@@ -70,6 +70,42 @@ func TestProvidersAreListedAndChanged(t *testing.T) {
 	}
 }
 
+func TestThePathOfAConsumerIsForThatConsumerOnly(t *testing.T) {
+	b := &broker{}
+	_, h := brokering(b, true)
+	if _, body := askFor(h, http.MethodGet, "/api/consumers/rome/toggle"); body != listed {
+		t.Error(body)
+	}
+	if response, body := askFor(h, http.MethodPost, "/api/consumers/rome/toggle?id=oslo&enable=false&orchestration=gold"); response.StatusCode != http.StatusOK {
+		t.Errorf("%v: %s", response, body)
+	}
+	if diff := cmp.Diff([]rest.Toggle{{ID: "oslo", Consumer: "rome", Orchestration: "gold"}}, b.changes); diff != "" {
+		t.Error(diff)
+	}
+	for _, tc := range []struct {
+		method, path string
+		code         int
+		text         string
+	}{
+		{"POST", "/api/consumers/rome/toggle?id=oslo&enable=true&consumer=bern", 400, "the path names the consumer"},
+		{"POST", "/api/consumers/rome/toggle?id=oslo&enable=true&consumer=", 400, "the path names the consumer"},
+		{"POST", "/api/consumers/rome%2F..%2Fbern/toggle?id=oslo&enable=true", 400, "is not a cluster ID"},
+		{"POST", "/api/consumers/Rome/toggle?id=oslo&enable=true", 400, "is not a cluster ID"},
+		{"POST", "/api/consumers/%2F/toggle?id=oslo&enable=true", 404, "nothing at this path"},
+		{"PUT", "/api/consumers/rome/toggle?id=oslo&enable=true", 405, "use GET to list"},
+		// --legacy-toggle is for the old path.
+		{"GET", "/api/consumers/rome/toggle?id=oslo&enable=true", 400, "the list takes no parameters"},
+		{"POST", "/api/consumers/toggle?id=oslo&enable=true", 404, "nothing at this path"},
+		{"POST", "/api/consumers/rome/bern/toggle?id=oslo&enable=true", 404, "nothing at this path"},
+	} {
+		response, body := askFor(h, tc.method, tc.path)
+		requireProblem(t, response, body, tc.code, tc.text)
+	}
+	if len(b.changes) != 1 {
+		t.Errorf("changes: %v", b.changes)
+	}
+}
+
 func TestWhatIsNoChangeChangesNothing(t *testing.T) {
 	b := &broker{}
 	_, h := brokering(b, false)

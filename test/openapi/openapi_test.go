@@ -60,10 +60,13 @@ type broker struct{ refused *apierrors.StatusError }
 func (b broker) Providers(context.Context) ([]rest.Provider, *apierrors.StatusError) {
 	at := time.Date(2026, 11, 25, 10, 0, 0, 0, time.UTC)
 	return []rest.Provider{{ClusterID: "oslo", Orchestrations: []rest.ProviderIn{{
-		Name: "gold", Mode: "Active", Disabled: []rest.Disabled{{Toggle: true}, {Consumer: "rome", Managers: []string{"kubectl"}}},
-		Chosen:   []rest.ChosenFor{{Consumer: "bern", Score: 812, Since: at, Because: "Price 1000"}},
-		Rejected: []rest.RejectedFor{{Consumer: "rome", Because: "it is disabled"}},
-		Notes:    []rest.ProviderNote{{Consumer: "rome", Namespace: "team-rome", Until: &at, Because: "pods run there"}},
+		Name: "gold", Mode: "Active", DefaultDisabled: true, Disabled: []rest.Disabled{{Toggle: true}, {Consumer: "rome", Managers: []string{"kubectl"}}},
+		EnabledFor: []rest.Disabled{{Consumer: "rome", Toggle: true}},
+		Chosen:     []rest.ChosenFor{{Consumer: "bern", ConsumerChose: true, Score: 812, Since: at, Because: "Price 1000"}},
+		Rejected: []rest.RejectedFor{
+			{Consumer: "rome", By: "Admin", Because: "it is disabled"}, {Consumer: "turin", ConsumerChose: true, By: "Consumer", Because: "the consumer has chosen others"},
+		},
+		Notes: []rest.ProviderNote{{Consumer: "rome", Namespace: "team-rome", Until: &at, Because: "pods run there"}},
 	}}}}, b.refused
 }
 
@@ -202,6 +205,9 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 		{"an unknown provider", brokering(refusing(404)), "POST /api/toggle?id=olso&enable=true", 404},
 		{"an entry of a manifest", brokering(refusing(409)), "POST /api/toggle?id=oslo&enable=true", 409},
 		{"another change", brokering(refusing(429)), "POST /api/toggle?id=oslo&enable=true", 429},
+		{"the providers of a consumer", brokering(broker{}), "/api/consumers/rome/toggle", 200},
+		{"a change for a consumer", brokering(broker{}), "POST /api/consumers/rome/toggle?id=oslo&enable=false", 200},
+		{"a change for another consumer", brokering(broker{}), "POST /api/consumers/rome/toggle?id=oslo&enable=false&consumer=bern", 400},
 		{"too many requests", limited, "/api/openapi.json", 429},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -239,7 +245,7 @@ func TestEveryAnswerIsAsTheDocumentSays(t *testing.T) {
 	if valid, _ := checker.GetResponseBodyValidator().ValidateResponseBody(httptest.NewRequest(http.MethodGet, "/api/catalog", nil), recorder.Result()); valid {
 		t.Error("amounts for strangers are valid")
 	}
-	if diff := cmp.Diff([]string{"/api/catalog", "/api/catalog/{clusterID}", "/api/clusters", "/api/openapi.json", "/api/toggle"}, slices.Sorted(model.Model.Paths.PathItems.KeysFromOldest())); diff != "" {
+	if diff := cmp.Diff([]string{"/api/catalog", "/api/catalog/{clusterID}", "/api/clusters", "/api/consumers/{clusterID}/toggle", "/api/openapi.json", "/api/toggle"}, slices.Sorted(model.Model.Paths.PathItems.KeysFromOldest())); diff != "" {
 		t.Error(diff)
 	}
 }
