@@ -27,14 +27,14 @@ func testProviders(t *testing.T, w *world) {
 	p.visit("providers")
 	const state = `[aria-label="oslo in broker"] tbody tr`
 	for _, step := range []struct {
-		button, state, then string
+		button, state, by, then string
 		// entries are those of spec.disabled: one is in the manifest.
 		entries []v1alpha1.DisabledProvider
 	}{
-		{"Disable oslo for every consumer in broker", "enabled", "disabled", []v1alpha1.DisabledProvider{{Provider: "paris", Consumer: "rome"}, {Provider: "oslo"}}},
-		{"Enable oslo for every consumer in broker", "disabled", "enabled", []v1alpha1.DisabledProvider{{Provider: "paris", Consumer: "rome"}}},
+		{"Disable oslo for every consumer in broker", "enabled", "–", "disabled", []v1alpha1.DisabledProvider{{Provider: "paris", Consumer: "rome"}, {Provider: "oslo"}}},
+		{"Enable oslo for every consumer in broker", "disabled", "admin", "enabled", []v1alpha1.DisabledProvider{{Provider: "paris", Consumer: "rome"}}},
 	} {
-		if diff := cmp.Diff([][]string{{"every consumer", step.state, "–", "–", "–", strings.Fields(step.button)[0]}}, p.cells(state)); diff != "" {
+		if diff := cmp.Diff([][]string{{"every consumer", step.state, "–", "–", step.by, "–", strings.Fields(step.button)[0]}}, p.cells(state)); diff != "" {
 			t.Fatal(diff)
 		}
 		p.axe("providers, " + step.state)
@@ -54,7 +54,7 @@ func testProviders(t *testing.T, w *world) {
 	}
 	// The manifest of an admin is not changed by a button.
 	if got := p.cells(`[aria-label="paris in broker"] tbody tr`); len(got) != 2 || got[1][1] != "disabled" ||
-		got[1][4] != "in the manifest of kubectl-client-side-apply" || got[1][5] != "–" {
+		got[1][5] != "in the manifest of kubectl-client-side-apply" || got[1][6] != "–" {
 		t.Errorf("paris: %v", got)
 	}
 }

@@ -60,7 +60,9 @@ type providerIn struct {
 // providerRow says whether a provider is chosen for a consumer. Without a Consumer it is for all.
 type providerRow struct {
 	Consumer, State, Score, Why string
-	Since                       *time.Time
+	// By is who decides: an admin, the Orchestration, the consumer, or the rank among the others.
+	By    string
+	Since *time.Time
 	// Button is the change that the button makes, nil for none.
 	Button *rest.Toggle
 }
@@ -131,28 +133,40 @@ func brokerOf(all []rest.Provider, mayPost bool) broker {
 
 // rowsIn returns the rows of a provider in one Orchestration: that for every consumer, then by consumer.
 func rowsIn(id string, in *rest.ProviderIn) []providerRow {
+	isIn := func(all []rest.Disabled, consumer string) bool {
+		return slices.ContainsFunc(all, func(d rest.Disabled) bool { return d.Consumer == consumer })
+	}
 	rows := map[string]*providerRow{"": {State: "enabled", Button: &rest.Toggle{ID: id, Orchestration: in.Name}}}
+	if !in.Enabled && !isIn(in.Disabled, "") {
+		rows[""].State, rows[""].By, rows[""].Button.Enable = "not enabled", "admin", true
+	}
 	of := func(consumer string) *providerRow {
 		if rows[consumer] == nil {
-			rows[consumer] = &providerRow{Consumer: consumer}
-			if in.Enabled {
-				rows[consumer].Button = &rest.Toggle{ID: id, Consumer: consumer, Orchestration: in.Name}
+			rows[consumer] = &providerRow{Consumer: consumer, State: "enabled"}
+			if !isIn(in.Disabled, "") {
+				rows[consumer].Button = &rest.Toggle{
+					ID: id, Consumer: consumer, Orchestration: in.Name, Enable: !in.Enabled && !isIn(in.EnabledFor, consumer),
+				}
 			}
 		}
 		return rows[consumer]
+	}
+	for _, e := range in.EnabledFor {
+		of(e.Consumer)
 	}
 	for i := range in.Chosen {
 		c := &in.Chosen[i]
 		row := of(c.Consumer)
 		row.State, row.Score, row.Why, row.Since = "chosen", strconv.Itoa(int(c.Score)), c.Because, &c.Since
+		row.By = layer("Orchestration", c.ConsumerChose)
 	}
 	for _, c := range in.Rejected {
 		row := of(c.Consumer)
-		row.State, row.Why = "not chosen", c.Because
+		row.State, row.Why, row.By = "not chosen", c.Because, layer(c.By, c.ConsumerChose)
 	}
 	for _, d := range in.Disabled {
 		row := of(d.Consumer)
-		row.State, row.Why = "disabled", cmp.Or(disabledBy(&d), row.Why)
+		row.State, row.Why, row.By = "disabled", cmp.Or(disabledBy(&d), row.Why), "admin"
 		switch {
 		case !d.Toggle:
 			row.Button = nil
@@ -165,6 +179,17 @@ func rowsIn(id string, in *rest.ProviderIn) []providerRow {
 		out = append(out, *rows[consumer])
 	}
 	return out
+}
+
+// layer names who has decided on a provider, and whether the consumer takes part in the choice.
+func layer(by string, consumerChose bool) string {
+	switch {
+	case by == "":
+		return "" // The status is of an older operator.
+	case consumerChose && by != "Consumer":
+		return strings.ToLower(by) + "; the consumer chooses too"
+	}
+	return strings.ToLower(by)
 }
 
 // disabledBy says who has to enable what cannot be enabled here.

@@ -41,9 +41,12 @@ func milan() *fake {
 			{
 				Name: "gold", Mode: "Active", Enabled: true,
 				Disabled: []rest.Disabled{{Consumer: "bern", Toggle: true}, {Consumer: "lima", Managers: []string{"kubectl"}}},
-				Chosen:   []rest.ChosenFor{{Consumer: "rome", Score: 812, Since: at, Because: "Price <1000>"}},
-				Rejected: []rest.RejectedFor{{Consumer: "bern", Because: "it is disabled"}, {Consumer: "turin", Because: "no virtual node is Ready"}},
-				Notes:    []rest.ProviderNote{{Consumer: "turin", Namespace: "team-turin", Until: &at, Because: "pods run there"}},
+				Chosen:   []rest.ChosenFor{{Consumer: "rome", ConsumerChose: true, Score: 812, Since: at, Because: "Price <1000>"}},
+				Rejected: []rest.RejectedFor{
+					{Consumer: "bern", By: "Admin", Because: "it is disabled"}, {Consumer: "turin", By: "Orchestration", Because: "no virtual node is Ready"},
+					{Consumer: "vienna", By: "Consumer", ConsumerChose: true, Because: "the consumer has chosen others"},
+				},
+				Notes: []rest.ProviderNote{{Consumer: "turin", Namespace: "team-turin", Until: &at, Because: "pods run there"}},
 			},
 			{
 				Name: "test", Mode: "DryRun", Disabled: []rest.Disabled{{Toggle: true}},
@@ -66,12 +69,13 @@ func TestThePageOfTheProvidersShowsForWhomTheyAreChosenAndWhyNot(t *testing.T) {
 	text := askWithButtons(New(milan()), "/ui/providers")
 	expect(t, text,
 		`<a href="./providers" aria-current="page">Providers</a>`, "<h2>oslo</h2>", "<h3>Orchestration gold</h3>", "The provider is enabled.",
-		`<th scope="row">rome</th><td>chosen</td><td>812</td><td><time datetime="2026-11-25T10:00:00Z">2026-11-25 10:00:00 UTC</time></td><td class="why">Price &lt;1000&gt;</td>`,
-		`<th scope="row">turin</th><td>not chosen</td><td>–</td><td>–</td><td class="why">no virtual node is Ready</td>`,
+		`<th scope="row">rome</th><td>chosen</td><td>812</td><td><time datetime="2026-11-25T10:00:00Z">2026-11-25 10:00:00 UTC</time></td><td>orchestration; the consumer chooses too</td><td class="why">Price &lt;1000&gt;</td>`,
+		`<th scope="row">turin</th><td>not chosen</td><td>–</td><td>–</td><td>orchestration</td><td class="why">no virtual node is Ready</td>`,
+		`<th scope="row">vienna</th><td>not chosen</td><td>–</td><td>–</td><td>consumer</td><td class="why">the consumer has chosen others</td>`,
 		"<li>Namespace team-turin of turin: pods run there, until <time",
 		"A dry run: its choices are not in force. The provider is disabled for every consumer.",
-		`<th scope="row">lima</th><td>disabled</td><td>–</td><td>–</td><td class="why">in the manifest of kubectl</td><td>–</td>`,
-		`<th scope="row">every consumer</th><td>disabled</td><td>–</td><td>–</td><td class="why">in the manifest of argo</td><td>–</td>`,
+		`<th scope="row">lima</th><td>disabled</td><td>–</td><td>–</td><td>admin</td><td class="why">in the manifest of kubectl</td><td>–</td>`,
+		`<th scope="row">every consumer</th><td>disabled</td><td>–</td><td>–</td><td>admin</td><td class="why">in the manifest of argo</td><td>–</td>`,
 	)
 	var buttons []string
 	for rest := text; ; {
@@ -83,7 +87,7 @@ func TestThePageOfTheProvidersShowsForWhomTheyAreChosenAndWhyNot(t *testing.T) {
 		buttons, rest = append(buttons, label), next
 	}
 	want := []string{
-		"Disable oslo for every consumer in gold", "Enable oslo for bern in gold", "Disable oslo for rome in gold", "Disable oslo for turin in gold",
+		"Disable oslo for every consumer in gold", "Enable oslo for bern in gold", "Disable oslo for rome in gold", "Disable oslo for turin in gold", "Disable oslo for vienna in gold",
 		"Enable oslo for every consumer in test",
 	}
 	if diff := cmp.Diff(want, buttons); diff != "" {
@@ -93,6 +97,18 @@ func TestThePageOfTheProvidersShowsForWhomTheyAreChosenAndWhyNot(t *testing.T) {
 	if text := ask(New(milan()), http.MethodGet, "/ui/providers", "").Body.String(); strings.Contains(text, "<button") || !strings.Contains(text, "<td>chosen</td>") {
 		t.Error(text)
 	}
+}
+
+func TestWhatIsDisabledByDefaultHasAButtonToEnableIt(t *testing.T) {
+	f := milan()
+	f.broker.providers = []rest.Provider{{ClusterID: "oslo", Orchestrations: []rest.ProviderIn{{
+		Name: "gold", Mode: "Active", DefaultDisabled: true, EnabledFor: []rest.Disabled{{Consumer: "bern", Toggle: true}},
+		Rejected: []rest.RejectedFor{{Consumer: "rome", By: "Admin", Because: "it is not enabled"}},
+	}}}}
+	expect(t, askWithButtons(New(f), "/ui/providers"), "The provider is disabled unless it is enabled for a consumer.",
+		`<th scope="row">every consumer</th><td>not enabled</td>`, `aria-label="Enable oslo for every consumer in gold"`,
+		`<th scope="row">bern</th><td>enabled</td>`, `aria-label="Disable oslo for bern in gold"`,
+		`<th scope="row">rome</th><td>not chosen</td>`, `aria-label="Enable oslo for rome in gold"`)
 }
 
 func TestAButtonOfAProviderMakesOneChange(t *testing.T) {
