@@ -255,19 +255,25 @@ func TestEverythingInAnOrchestrationIsBounded(t *testing.T) {
 }
 
 func TestTheOrchestrationsInTheDocsAreAccepted(t *testing.T) {
-	found := 0
+	found := map[string]int{}
 	for _, block := range strings.Split(strings.Join(pages(t), "\n"), "```yaml\n")[1:] {
 		block, _, _ = strings.Cut(block, "```")
-		if !strings.Contains(block, "kind: Orchestration") {
-			continue
-		}
-		found++
-		if got := refusalsOf(t, object(t, block)); got != nil {
-			t.Errorf("refused:\n%s\n%s", block, strings.Join(got, "\n"))
+		for _, kind := range []string{"Orchestration", "ProviderChoice"} {
+			if !strings.Contains(block, "kind: "+kind+"\n") {
+				continue
+			}
+			found[kind]++
+			u := object(t, block)
+			if kind == "ProviderChoice" {
+				u.SetNamespace("default")
+			}
+			if got := refusalsOf(t, u); got != nil {
+				t.Errorf("refused:\n%s\n%s", block, strings.Join(got, "\n"))
+			}
 		}
 	}
-	if found != 2 {
-		t.Errorf("%d Orchestrations, want 2", found)
+	if diff := cmp.Diff(map[string]int{"Orchestration": 2, "ProviderChoice": 1}, found); diff != "" {
+		t.Error(diff)
 	}
 }
 
