@@ -62,9 +62,10 @@ func request(o *rest.FederationOffer, amounts v1alpha1.Quantities) (v1alpha1.Qua
 		return nil, false
 	}
 	available := grantable(o.Available)
-	all := maps.Clone(amounts)
+	all := v1alpha1.Quantities{} // An Offer may have no amounts at all.
+	maps.Copy(all, amounts)
 	if len(all) == 0 {
-		all = maps.Clone(available)
+		maps.Copy(all, available)
 		maps.DeleteFunc(all, func(_ corev1.ResourceName, q v1alpha1.Quantity) bool { return q.IsZero() })
 	}
 	for name, q := range all {

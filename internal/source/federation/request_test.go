@@ -94,6 +94,17 @@ func TestARequestIsGrantedInFullOrNotMade(t *testing.T) {
 	}
 }
 
+// A provider may leave every field out.
+func TestAnOfferWithoutAmountsHasNoCommand(t *testing.T) {
+	read, err := readFrom(t, object(t, "gold", func(s map[string]any) { delete(s, "available"); delete(s, "defaults") }))
+	test.Must(t, err)
+	providers := []rest.FederationProvider{{ClusterID: "milan", Offers: read.Offers}}
+	new(Query).Select(providers)
+	if offers := providers[0].Offers; len(offers) != 1 || offers[0].Command != "" {
+		t.Errorf("got %+v", offers)
+	}
+}
+
 func TestAmountsThatNoSliceCouldAskForAreRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"cpu":              `"cpu" is not an amount`,
