@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -42,6 +43,10 @@ type Connection struct {
 func connect(kubeconfig []byte, namespace string) (*Connection, error) {
 	if len(kubeconfig) > maxKubeconfig {
 		return nil, fmt.Errorf("its kubeconfig has more than %d bytes", maxKubeconfig)
+	}
+	// Loading copies a text for each alias of it, and limits only how many there are.
+	if bytes.IndexByte(kubeconfig, '*') >= 0 {
+		return nil, errors.New("its kubeconfig has the character * of aliases, which Liqo does not write")
 	}
 	config, err := clientcmd.Load(kubeconfig)
 	if err != nil {

@@ -56,6 +56,7 @@ func TestOnlyInlineDataOfAKubeconfigIsUsed(t *testing.T) {
 }
 
 func TestAKubeconfigThatLeadsNowhereIsRefused(t *testing.T) {
+	const aliases = "its kubeconfig has the character * of aliases"
 	const server = "the server in its kubeconfig is not an address that begins with https://"
 	with := func(edit func(*clientcmdapi.Cluster)) []byte {
 		return kubeconfig(t, func(c *clientcmdapi.Cluster, _ *clientcmdapi.AuthInfo) { edit(c) })
@@ -80,7 +81,8 @@ func TestAKubeconfigThatLeadsNowhereIsRefused(t *testing.T) {
 		"no certificate": {kubeconfig(t, func(_ *clientcmdapi.Cluster, u *clientcmdapi.AuthInfo) {
 			u.ClientCertificateData, u.ClientKeyData = []byte("x"), []byte("y")
 		}), "the certificates in its kubeconfig"},
-		"an alias bomb": {[]byte("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"), "its kubeconfig cannot be read"},
+		"an alias bomb":            {[]byte("a: &a [x,x,x,x,x,x,x,x,x]\nb: &b [*a,*a,*a,*a,*a,*a,*a,*a,*a]\nc: &c [*b,*b,*b,*b,*b,*b,*b,*b,*b]\nd: &d [*c,*c,*c,*c,*c,*c,*c,*c,*c]\ne: &e [*d,*d,*d,*d,*d,*d,*d,*d,*d]\nf: &f [*e,*e,*e,*e,*e,*e,*e,*e,*e]\ng: [*f,*f,*f,*f,*f,*f,*f,*f,*f]\n"), aliases},
+		"a long text with aliases": {[]byte("a: &a " + strings.Repeat("x", maxKubeconfig/2) + "\nb: [" + strings.Repeat("*a,", maxKubeconfig/8) + "]\n"), aliases},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := connect(tc.text, "rome")
