@@ -93,7 +93,9 @@ func (c *consumer) askAll(
 			if err != nil {
 				read.Problem(err)
 			}
-			all[i] = rest.FederationProvider{ClusterID: shownID(id.Provider), Offers: read.Offers, Problems: read.Problems}
+			all[i] = rest.FederationProvider{
+				ClusterID: shownID(id.Provider), Publishes: err == nil, Offers: read.Offers, Problems: read.Problems,
+			}
 			return nil
 		})
 	}
