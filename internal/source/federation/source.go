@@ -144,21 +144,21 @@ func (s *Source) readOnce(ctx context.Context, id Identity) (r Reading) {
 	}
 	defer func() { <-s.reading }()
 	r, err := Ask(ctx, id, s.secrets, TimeLimit, time.Now)
-	if ctx.Err() != nil {
-		return r // The identity is gone, or the process ends.
-	}
 	if apierrors.IsForbidden(err) {
 		err = errors.New("Proffer may not read the Secret of its identity: apply what kubectl proffer catalog --roles prints") //nolint:staticcheck,lll // Proffer is a name.
 	}
-	s.note(id.Provider, r, err)
+	s.note(ctx, id.Provider, r, err)
 	return r
 }
 
 // note keeps the result of a reading. After an error that may pass, the Offers stay: they expire by themselves.
-func (s *Source) note(id string, r Reading, err error) {
+func (s *Source) note(ctx context.Context, id string, r Reading, err error) {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return // The identity is gone, and keep may have forgotten the provider already. Or the process ends.
+	}
 	was := s.providers[id]
 	is := &provider{offers: r.Offers, publishes: err == nil, read: now}
 	if err != nil && !errors.Is(err, errNotPublished) && was != nil {

@@ -263,16 +263,19 @@ func TestOffersStayAfterAnErrorAndExpire(t *testing.T) {
 	}
 	read, err := readFrom(t, items...)
 	test.Must(t, err)
-	s.note("milan", Reading{}, errors.New("it does not answer"))
+	s.note(t.Context(), "milan", Reading{}, errors.New("it does not answer"))
 	expect("never read", false, 0, false, "it does not answer")
-	s.note("milan", read, nil)
+	s.note(t.Context(), "milan", read, nil)
 	expect("read", true, 3, false)
-	s.note("milan", Reading{}, errors.New("it does not answer"))
+	s.note(t.Context(), "milan", Reading{}, errors.New("it does not answer"))
 	expect("not read again", true, 3, false, "it does not answer")
 	expect("an hour later", true, 3, true, "it does not answer")
-	s.note("milan", Reading{}, errNotPublished)
+	s.note(t.Context(), "milan", Reading{}, errNotPublished)
 	expect("published no more", false, 0, false, errNotPublished.Error())
 	s.keep([]Identity{{Provider: "paris"}})
+	ended, end := context.WithCancel(t.Context())
+	end()
+	s.note(ended, "milan", read, nil) // The reading was under way.
 	if p := of(s, "milan", noon); p != nil {
 		t.Errorf("it is remembered: %+v", p)
 	}
