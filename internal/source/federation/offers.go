@@ -114,8 +114,10 @@ func (r *Reading) Read(answer io.Reader, now func() time.Time) error {
 	switch {
 	case errors.Is(err, errTooMany):
 		r.Problem(fmt.Errorf("it has more than %d Offers, and the others are left out", maxOffers))
+	case err != nil && limited.N <= 0 && len(r.Offers) > 0:
+		r.Problem(fmt.Errorf("its answer has more than %d MiB, and the rest is left out", maxAnswer>>20))
 	case err != nil && limited.N <= 0:
-		return fmt.Errorf("its answer has more than %d MiB, and the rest is left out", maxAnswer>>20)
+		return fmt.Errorf("its answer has more than %d MiB before the first Offer that can be read", maxAnswer>>20)
 	case err != nil:
 		return fmt.Errorf("its answer is not a list of Offers: %w", err)
 	}

@@ -117,6 +117,14 @@ func TestAnAnswerThatIsNoListOfOffersIsRefused(t *testing.T) {
 	}
 }
 
+func TestWhatFollowsTooManyBytesIsLeftOut(t *testing.T) {
+	long := map[string]any{"a": strings.Repeat("x", maxAnswer)}
+	p, err := readFrom(t, object(t, "gold", func(map[string]any) {}), long, object(t, "silver", func(map[string]any) {}))
+	if want := []string{"its answer has more than 4 MiB, and the rest is left out"}; err != nil || len(p.Offers) != 1 || !cmp.Equal(p.Problems, want) {
+		t.Errorf("%v, %d Offers, %q", err, len(p.Offers), p.Problems)
+	}
+}
+
 func TestWhatFollowsTooManyOffersIsLeftOut(t *testing.T) {
 	var items []any
 	for i := range maxOffers + 1 {
