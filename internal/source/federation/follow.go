@@ -35,8 +35,9 @@ func (f follower) run(ctx context.Context) {
 	changes := rate.NewLimiter(rate.Every(changePeriod), changeBurst)
 	for ctx.Err() == nil {
 		version := f.read(ctx)
-		next := time.After(pollPeriod + rand.N(pollJitter))
-		if version != "" && f.changed(ctx, version) && changes.Wait(ctx) == nil {
+		period := pollPeriod + rand.N(pollJitter)
+		next := time.After(period)
+		if version != "" && f.changed(ctx, version, period) && changes.Wait(ctx) == nil {
 			continue
 		}
 		select {
@@ -46,9 +47,9 @@ func (f follower) run(ctx context.Context) {
 	}
 }
 
-// changed awaits a change for no longer than it takes until the next reading.
-func (f follower) changed(ctx context.Context, version string) bool {
-	ctx, cancel := context.WithTimeout(ctx, pollPeriod)
+// changed awaits a change for no longer than this time, which is that until the next reading.
+func (f follower) changed(ctx context.Context, version string, most time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, most)
 	defer cancel()
 	return f.awaitChange(ctx, version)
 }

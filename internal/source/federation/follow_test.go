@@ -56,6 +56,20 @@ func TestAProviderThatAnnouncesNothingIsReadOnceAPeriod(t *testing.T) {
 	}
 }
 
+func TestAChangeIsAwaitedUntilTheNextReading(t *testing.T) {
+	var deadlines []time.Time
+	at := readings(t, 10*time.Minute, "7", func(ctx context.Context) bool {
+		deadline, _ := ctx.Deadline()
+		deadlines = append(deadlines, deadline)
+		return silent(ctx)
+	})
+	for i := range at[1:] {
+		if awaited := deadlines[i].Sub(deadlines[0]) + at[1]; awaited != at[i+1] {
+			t.Errorf("a change is awaited until %v, and the next reading is at %v", awaited, at[i+1])
+		}
+	}
+}
+
 func TestAChangeIsReadAtOnce(t *testing.T) {
 	announced := false
 	at := readings(t, time.Minute, "7", func(ctx context.Context) bool {
