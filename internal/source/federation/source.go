@@ -11,6 +11,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -27,6 +28,10 @@ const (
 	// maxReadings bounds the providers that are read at a time, and so the memory for what arrives. It is so
 	// large that a hundred providers that do not answer delay the others by no more than a period.
 	maxReadings = 32
+	// lookPeriod is the time between two looks at the identities that change all the time, after lookBurst of
+	// them: each new identity is read at once.
+	lookPeriod = 5 * time.Second
+	lookBurst  = 5
 )
 
 // Source keeps what the providers of this cluster publish to it. It runs in every replica, each of which serves
@@ -92,12 +97,15 @@ func (s *Source) Start(ctx context.Context) error {
 func (s *Source) followAll(ctx context.Context) {
 	var running sync.WaitGroup
 	defer running.Wait()
-	stops := map[Identity]context.CancelFunc{}
-	for ctx.Err() == nil {
+	stops, logged := map[Identity]context.CancelFunc{}, 0
+	for looks := rate.NewLimiter(rate.Every(lookPeriod), lookBurst); looks.Wait(ctx) == nil; {
 		wanted := s.peerings.identities()
-		if len(wanted) > MaxProviders {
-			s.log.Info("There are more identities than are read", "read", MaxProviders, "all", len(wanted))
+		if all := len(wanted); all > MaxProviders {
 			wanted = wanted[:MaxProviders]
+			if all != logged {
+				s.log.Info("There are more identities than are read", "read", MaxProviders, "all", all)
+			}
+			logged = all
 		}
 		for id, stop := range stops {
 			if !slices.Contains(wanted, id) {

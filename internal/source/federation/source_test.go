@@ -12,10 +12,12 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
@@ -279,6 +281,50 @@ func TestOffersStayAfterAnErrorAndExpire(t *testing.T) {
 	if p := of(s, "milan", noon); p != nil {
 		t.Errorf("it is remembered: %+v", p)
 	}
+}
+
+// noSecrets are the Secrets of a cluster without any.
+type noSecrets struct {
+	corev1client.SecretInterface
+	mu sync.Mutex
+	// read are the names of those that were asked for.
+	read []string
+}
+
+func (s *noSecrets) Secrets(string) corev1client.SecretInterface { return s }
+
+func (s *noSecrets) Get(_ context.Context, name string, _ metav1.GetOptions) (*corev1.Secret, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.read = append(s.read, name)
+	return nil, errors.New("there is none")
+}
+
+func TestAnIdentityThatChangesAllTheTimeIsReadSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		secrets := &noSecrets{}
+		s := New(nil, secrets, logr.Discard())
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { s.followAll(ctx) })
+		for i := range 1000 { // In 10 seconds.
+			u := &unstructured.Unstructured{Object: map[string]any{
+				"metadata": map[string]any{"namespace": "liqo-tenant-milan", "name": "controlplane-milan", "uid": "u"},
+				"spec":     map[string]any{"clusterID": "milan", "type": controlPlane},
+				"status":   map[string]any{"kubeconfigSecretRef": map[string]any{"name": fmt.Sprintf("s-%d", i)}},
+			}}
+			if s.peerings.ids.Set(u) {
+				s.wake()
+			}
+			time.Sleep(10 * time.Millisecond) //nolint:forbidigo // the clock of the bubble
+		}
+		time.Sleep(lookPeriod) //nolint:forbidigo // the clock of the bubble
+		cancel()
+		running.Wait()
+		if n := len(secrets.read); n == 0 || n > lookBurst+4 || secrets.read[n-1] != "s-999" {
+			t.Errorf("in 10 seconds its Secrets are read: %q", secrets.read)
+		}
+	})
 }
 
 func TestWhatLiqoKnowsOfAProviderIsShown(t *testing.T) {
