@@ -29,9 +29,6 @@ type FederationProvider struct {
 	Liqo *FederationPeering `json:"liqo,omitempty"`
 }
 
-// ID returns the cluster ID.
-func (p FederationProvider) ID() string { return p.ClusterID }
-
 // FederationOffer is an Offer of a provider.
 type FederationOffer struct {
 	v1alpha1.OfferStatus
@@ -78,6 +75,3 @@ type PublicProvider struct {
 	ClusterID string        `json:"clusterID"`
 	Classes   []PublicClass `json:"classes"`
 }
-
-// ID returns the cluster ID.
-func (p PublicProvider) ID() string { return p.ClusterID }

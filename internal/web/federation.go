@@ -41,52 +41,48 @@ func (s *Server) federation(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	s.readCatalog(w, r, func() (*representation, int, error) {
-		all := s.Federation(time.Now())
-		query.Select(all.Providers)
-		p, err := pageOfFederation(all.Providers, r.URL.Query().Get("continue"))
-		return p, http.StatusInternalServerError, err
+	s.pageOfFederation(w, r, func(p rest.FederationProvider) any {
+		one := []rest.FederationProvider{p}
+		query.Select(one)
+		return one[0]
 	})
 }
 
 // publicFederation answers it for a caller without credentials.
 func (s *Server) publicFederation(w http.ResponseWriter, r *http.Request) {
-	s.readCatalog(w, r, func() (*representation, int, error) {
-		all := rest.PublicFederation{Providers: []rest.PublicProvider{}}
-		for _, p := range s.Federation(time.Now()).Providers {
-			shown := rest.PublicProvider{ClusterID: p.ClusterID, Classes: []rest.PublicClass{}}
-			for i := range p.Offers {
-				o := &p.Offers[i]
-				shown.Classes = append(shown.Classes, rest.PublicClass{
-					Class: o.Class, CatalogWords: o.CatalogWords, Price: o.Price,
-				})
-			}
-			all.Providers = append(all.Providers, shown)
+	s.pageOfFederation(w, r, func(p rest.FederationProvider) any {
+		shown := rest.PublicProvider{ClusterID: p.ClusterID, Classes: []rest.PublicClass{}}
+		for i := range p.Offers {
+			o := &p.Offers[i]
+			shown.Classes = append(shown.Classes, rest.PublicClass{
+				Class: o.Class, CatalogWords: o.CatalogWords, Price: o.Price,
+			})
 		}
-		p, err := pageOfFederation(all.Providers, r.URL.Query().Get("continue"))
-		return p, http.StatusInternalServerError, err
+		return shown
 	})
 }
 
-// identified is a provider as a page shows it.
-type identified interface{ ID() string }
-
-// pageOfFederation returns the providers after the one with this ID, as many as fit.
-func pageOfFederation[P identified](all []P, after string) (*representation, error) {
-	p, size, last := federationPage{Providers: []json.RawMessage{}}, 0, ""
-	for _, provider := range all {
-		if provider.ID() <= after && after != "" {
-			continue
+// pageOfFederation answers with the providers after ?continue, each as shown makes it, until the page is full.
+// Those of other pages cost nothing but their copies.
+func (s *Server) pageOfFederation(w http.ResponseWriter, r *http.Request, shown func(rest.FederationProvider) any) {
+	after := r.URL.Query().Get("continue")
+	s.readCatalog(w, r, func() (*representation, int, error) {
+		p, size, last := federationPage{Providers: []json.RawMessage{}}, 0, ""
+		for _, provider := range s.Federation(time.Now()).Providers {
+			if provider.ClusterID <= after && after != "" {
+				continue
+			}
+			if size >= maxPageBytes {
+				p.Continue = last
+				break
+			}
+			text, err := json.Marshal(shown(provider))
+			if err != nil {
+				return nil, http.StatusInternalServerError, err
+			}
+			p.Providers, last, size = append(p.Providers, text), provider.ClusterID, size+len(text)
 		}
-		text, err := json.Marshal(provider)
-		if err != nil {
-			return nil, err
-		}
-		if size += len(text); size > maxPageBytes && len(p.Providers) > 0 {
-			p.Continue = last
-			break
-		}
-		p.Providers, last = append(p.Providers, text), provider.ID()
-	}
-	return represent(p, p)
+		page, err := represent(p, p)
+		return page, http.StatusInternalServerError, err
+	})
 }
