@@ -24,7 +24,7 @@ type federated struct {
 	Sort, By string
 	Orders   []string
 	Rows     []federation.Row
-	// Providers are all of them, without their Offers.
+	// Providers are shown without their Offers.
 	Providers []rest.FederationProvider
 	// Cut is set if there are more rows or providers than are shown.
 	Cut bool
@@ -49,8 +49,8 @@ func (h *Handler) federation(w http.ResponseWriter, r *http.Request) {
 	all := h.operator.FederationAt()(time.Now()).Providers
 	query.Select(all)
 	shown.Rows = federation.Rows(all, shown.Sort, corev1.ResourceName(shown.By))
-	shown.Cut = len(shown.Rows) > maxRows
-	shown.Rows, shown.Providers = shown.Rows[:min(len(shown.Rows), maxRows)], all
+	shown.Cut = max(len(shown.Rows), len(all)) > maxRows
+	shown.Rows, shown.Providers = shown.Rows[:min(len(shown.Rows), maxRows)], all[:min(len(all), maxRows)]
 	h.show(w, r, http.StatusOK, document{
 		Title: "Federation", Section: "federation", Body: "federation",
 		Read: time.Now(), Data: shown,

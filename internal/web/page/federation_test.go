@@ -97,3 +97,15 @@ func TestThePageOfTheFederationIsFilteredAndSorted(t *testing.T) {
 		}
 	}
 }
+
+func TestThePageOfTheFederationIsBounded(t *testing.T) {
+	f := roman()
+	f.federation.Providers = make([]rest.FederationProvider, maxRows+1)
+	for i := range f.federation.Providers {
+		f.federation.Providers[i].Offers = []rest.FederationOffer{offerOf("gold", "4", "0.02", v1alpha1.PeriodHour)}
+	}
+	text := ask(New(f), http.MethodGet, "/ui/federation", "").Body.String()
+	if n := strings.Count(text, `<th scope="row">`); n != 2*maxRows || !strings.Contains(text, "There is more than is shown") {
+		t.Errorf("it has %d rows, want %d", n, 2*maxRows)
+	}
+}
