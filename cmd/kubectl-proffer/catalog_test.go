@@ -303,6 +303,9 @@ func TestTheCatalogIsOfAllProvidersOrOfOne(t *testing.T) {
 	if _, stdout, _ := plugin(t, s, "catalog", "--provider=milan"); strings.Contains(stdout, "turin") {
 		t.Errorf("--provider=milan shows\n%s", stdout)
 	}
+	if _, stdout, _ := plugin(t, s, "catalog", "--output=json"); strings.Count(stdout, `"publishes": true`) != 2 {
+		t.Errorf("--output=json shows\n%s", stdout)
+	}
 }
 
 func TestRightsThatAConsumerLacksAreNamed(t *testing.T) {
@@ -339,6 +342,10 @@ func TestTheFederationIsReadFromTheOperator(t *testing.T) {
 	}
 	if status, stdout, _ = plugin(t, s, "catalog", "--federation", "--provider", "milan"); status != 0 || strings.Contains(stdout, "turin") {
 		t.Errorf("status %d\n%s", status, stdout)
+	}
+	if status, _, stderr := plugin(t, s, "catalog", "--federation", "--provider", "oslo"); status != 3 ||
+		stderr != "error: the operator knows no provider \"oslo\": leave --provider out to see all\n" {
+		t.Errorf("status %d\n%s", status, stderr)
 	}
 	for want, refusal := range map[string]operatortest.Refusal{
 		"apply the component federation": {

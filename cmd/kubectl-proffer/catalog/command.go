@@ -174,6 +174,9 @@ func (o *catalogOptions) readOperator(ctx context.Context) (*rest.Federation, er
 	all.Providers = slices.DeleteFunc(all.Providers, func(p rest.FederationProvider) bool {
 		return p.ClusterID != o.provider
 	})
+	if len(all.Providers) == 0 {
+		return nil, fmt.Errorf("the operator knows no provider %q: leave --provider out to see all", o.provider)
+	}
 	return all, nil
 }
 
