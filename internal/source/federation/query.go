@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -52,6 +53,9 @@ func ParseQuery(values url.Values) (q Query, err error) {
 	}
 	q.Class, q.Region = values.Get(ClassParam), values.Get(RegionParam)
 	q.Currency = v1alpha1.Currency(values.Get(CurrencyParam))
+	if q.Currency != "" && !currency.MatchString(string(q.Currency)) {
+		return q, fmt.Errorf("%s=%.16q: write the three capital letters of ISO 4217, such as EUR", CurrencyParam, q.Currency)
+	}
 	if q.Fits, err = ParseAmounts(values.Get(FitsParam)); err != nil {
 		return q, fmt.Errorf("%s=%s: %w", FitsParam, values.Get(FitsParam), err)
 	}
@@ -73,7 +77,8 @@ func parsePrices(text string) (map[corev1.ResourceName]*big.Rat, error) {
 	for item := range strings.SplitSeq(text, ",") {
 		name, value, _ := strings.Cut(item, "=")
 		most := rat(v1alpha1.Price(value))
-		if name == "" || most == nil {
+		_, twice := all[corev1.ResourceName(name)]
+		if len(validation.IsQualifiedName(name)) > 0 || most == nil || twice {
 			return nil, fmt.Errorf("%s=%s: write RESOURCE=PRICE[,RESOURCE=PRICE...], such as cpu=0.03", MaxPriceParam, text)
 		}
 		all[corev1.ResourceName(name)] = most

@@ -91,7 +91,7 @@ func TestThePageOfTheFederationIsFilteredAndSorted(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", query, all, want)
 		}
 	}
-	for _, query := range []string{"sort=name", "fits=cpu", "maxPrice=cpu%3D0.015", "maxPrice=cpu%3D1e999999999&currency=EUR", "class=" + strings.Repeat("a", 1025)} {
+	for _, query := range []string{"sort=name", "currency=eur", "maxPrice=cpu%3D1%2Ccpu%3D2&currency=EUR", "maxPrice=a+b%3D1&currency=EUR", "fits=cpu", "maxPrice=cpu%3D0.015", "maxPrice=cpu%3D1e999999999&currency=EUR", "class=" + strings.Repeat("a", 1025)} {
 		if w := ask(h, http.MethodGet, "/ui/federation?"+query, ""); w.Code != http.StatusBadRequest {
 			t.Errorf("%s: %d", query, w.Code)
 		}
