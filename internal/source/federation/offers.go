@@ -32,8 +32,8 @@ const (
 	// maxAnswer bounds an answer, and maxOffer one Offer in it, in bytes of JSON.
 	maxAnswer = 4 << 20
 	maxOffer  = 128 << 10
-	// maxKept bounds what is kept of all Offers of a provider, in bytes of JSON.
-	maxKept = 256 << 10
+	// maxKept bounds what is kept of all Offers of a provider, in bytes of memory.
+	maxKept = 512 << 10
 	// maxRefusal bounds what is read of an answer that is an error, in bytes.
 	maxRefusal = 64 << 10
 	// maxProblem bounds what is shown of a provider's error, in bytes.
@@ -178,7 +178,7 @@ func (r *Reading) items(in *jsonstream.Reader, now time.Time) (left leftOut, _ e
 	return left, err
 }
 
-// add adds an Offer unless its class is there, or all have more than maxKept bytes together.
+// add adds an Offer unless its class is there, or all take more than maxKept bytes together.
 func (r *Reading) add(item any, whole bool, size *int, now time.Time) error {
 	if !whole {
 		return fmt.Errorf("one has more than %d KiB", maxOffer>>10)
@@ -194,16 +194,35 @@ func (r *Reading) add(item any, whole bool, size *int, now time.Time) error {
 	if slices.ContainsFunc(r.Offers, func(other rest.FederationOffer) bool { return other.Class == o.Class }) {
 		return fmt.Errorf("%s is there twice", o.Class)
 	}
-	kept, err := json.Marshal(o.OfferStatus)
+	kept, err := sizeInMemory(&o.OfferStatus)
 	if err != nil {
 		return err
 	}
-	if *size+len(kept) > maxKept {
-		return fmt.Errorf("with %s, its Offers have more than %d KiB", o.Class, maxKept>>10)
+	if *size+kept > maxKept {
+		return fmt.Errorf("with %s, its Offers take more than %d KiB", o.Class, maxKept>>10)
 	}
-	*size += len(kept)
+	*size += kept
 	r.Offers = append(r.Offers, o)
 	return nil
+}
+
+// sizeInMemory estimates the bytes that an Offer takes: its texts, and the room for each map and item. For many short
+// items that is many times their JSON.
+func sizeInMemory(s *v1alpha1.OfferStatus) (int, error) {
+	const (
+		offer             = 512
+		amounts, amount   = 600, 128
+		words, word, name = 256, 80, 16
+	)
+	text, err := json.Marshal(s)
+	size := offer + len(text) + 2*words + word*(len(s.Labels)+len(s.Prices)) +
+		name*(len(s.StorageClasses)+len(s.IngressClasses)+len(s.LoadBalancerClasses))
+	for _, of := range []v1alpha1.Quantities{s.Available, s.Held, s.Ceiling, s.LargestPod, s.Defaults} {
+		if len(of) > 0 {
+			size += amounts + amount*len(of)
+		}
+	}
+	return size, err
 }
 
 // parse turns an Offer of a stranger into an entry: its class and the names of resources have the

@@ -1,9 +1,11 @@
 package federation
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -128,7 +130,11 @@ func TestWhatFollowsTooManyBytesIsLeftOut(t *testing.T) {
 func TestWhatFollowsTooManyOffersIsLeftOut(t *testing.T) {
 	var items []any
 	for i := range maxOffers + 1 {
-		items = append(items, object(t, fmt.Sprintf("c%d", i), func(map[string]any) {}))
+		items = append(items, object(t, fmt.Sprintf("c%d", i), func(s map[string]any) {
+			for _, field := range []string{"held", "ceiling", "largestPod", "defaults", "labels", "prices", "message", "url"} {
+				delete(s, field)
+			}
+		}))
 	}
 	p, err := readFrom(t, items...)
 	if want := []string{"it has more than 200 Offers, and the others are left out"}; err != nil || len(p.Offers) != maxOffers || !cmp.Equal(p.Problems, want) {
@@ -153,5 +159,53 @@ func TestALargeOfferIsRead(t *testing.T) {
 	}
 	if memory := p.Offers[0].Available["memory"]; memory.Text() != "1.1Gi" {
 		t.Errorf("memory is %s", memory.Text())
+	}
+}
+
+// A provider can make many short items.
+func TestTheOffersOfAProviderTakeNoMoreMemoryThanIsAllowed(t *testing.T) {
+	short := func(value any) map[string]any {
+		all := map[string]any{}
+		for i := range maxItems {
+			all[fmt.Sprintf("%c%c", 'a'+i%26, 'a'+i/26)] = value
+		}
+		return all
+	}
+	amounts := []string{"available", "held", "ceiling", "largestPod", "defaults"}
+	for name, edit := range map[string]func(status map[string]any){
+		"amounts": func(s map[string]any) {
+			for _, field := range amounts {
+				s[field] = short("1")
+			}
+		},
+		"few amounts": func(s map[string]any) {
+			for _, field := range amounts {
+				s[field] = map[string]any{"a": "1"}
+			}
+		},
+		"labels and prices": func(s map[string]any) { s["labels"], s["prices"] = short("1"), short("1") },
+		"classes": func(s map[string]any) {
+			for _, field := range []string{"storageClasses", "ingressClasses", "loadBalancerClasses"} {
+				s[field] = make([]string, maxStorageClasses)
+			}
+		},
+	} {
+		var items []any
+		for i := range maxOffers {
+			items = append(items, object(t, fmt.Sprintf("c%d", i), edit))
+		}
+		text, err := json.Marshal(map[string]any{"items": items})
+		test.Must(t, err)
+		var kept [8]Reading
+		before := heap()
+		for i := range kept {
+			test.Must(t, kept[i].Read(bytes.NewReader(text), func() time.Time { return noon }))
+		}
+		each := (heap() - before) / int64(len(kept))
+		t.Logf("%s: %d KiB of %d Offers", name, each>>10, len(kept[0].Offers))
+		if each > maxKept*5/4 || len(kept[0].Offers) == 0 {
+			t.Errorf("%s: %d Offers take %d KiB", name, len(kept[0].Offers), each>>10)
+		}
+		runtime.KeepAlive(&kept)
 	}
 }
