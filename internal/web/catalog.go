@@ -103,7 +103,15 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 // readCatalog answers with a representation, or with an error and its status, for at most maxReaders at a
 // time.
 func (s *Server) readCatalog(w http.ResponseWriter, r *http.Request, get func() (*representation, int, error)) {
-	leave, refused := enter(s.readingCatalog, manyReaders("catalogs")+tryAgain)
+	serveFew(w, r, s.readingCatalog, get)
+}
+
+// serveFew answers with a representation, or with an error and its status, for as many at a time as the channel has
+// room for.
+func serveFew(
+	w http.ResponseWriter, r *http.Request, running chan struct{}, get func() (*representation, int, error),
+) {
+	leave, refused := enter(running, manyReaders("catalogs")+tryAgain)
 	if refused != nil {
 		problemOf(w, refused)
 		return

@@ -41,7 +41,7 @@ func (s *Server) federation(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusBadRequest, err.Error())
 		return
 	}
-	s.pageOfFederation(w, r, func(p rest.FederationProvider) any {
+	s.pageOfFederation(w, r, s.readingCatalog, func(p rest.FederationProvider) any {
 		one := []rest.FederationProvider{p}
 		query.Select(one)
 		return one[0]
@@ -50,7 +50,7 @@ func (s *Server) federation(w http.ResponseWriter, r *http.Request) {
 
 // publicFederation answers it for a caller without credentials.
 func (s *Server) publicFederation(w http.ResponseWriter, r *http.Request) {
-	s.pageOfFederation(w, r, func(p rest.FederationProvider) any {
+	s.pageOfFederation(w, r, s.showingFederation, func(p rest.FederationProvider) any {
 		shown := rest.PublicProvider{ClusterID: p.ClusterID, Classes: []rest.PublicClass{}}
 		for i := range p.Offers {
 			o := &p.Offers[i]
@@ -64,9 +64,11 @@ func (s *Server) publicFederation(w http.ResponseWriter, r *http.Request) {
 
 // pageOfFederation answers with the providers after ?continue, each as shown makes it, until the page is full.
 // Those of other pages cost nothing but their copies.
-func (s *Server) pageOfFederation(w http.ResponseWriter, r *http.Request, shown func(rest.FederationProvider) any) {
+func (s *Server) pageOfFederation(
+	w http.ResponseWriter, r *http.Request, running chan struct{}, shown func(rest.FederationProvider) any,
+) {
 	after := r.URL.Query().Get("continue")
-	s.readCatalog(w, r, func() (*representation, int, error) {
+	serveFew(w, r, running, func() (*representation, int, error) {
 		p, size, last := federationPage{Providers: []json.RawMessage{}}, 0, ""
 		for _, provider := range s.Federation(time.Now()).Providers {
 			if provider.ClusterID <= after && after != "" {

@@ -75,3 +75,24 @@ func TestAStrangerSeesTheWordsOfTheFederationAndNoAmounts(t *testing.T) {
 		}
 	}
 }
+
+func TestStrangersAndCallersKeepOutOnlyTheirLikeFromTheFederation(t *testing.T) {
+	s := federated(1, 5)
+	const path = "/api/catalog?scope=federation"
+	for range maxReaders {
+		s.showingFederation <- struct{}{}
+	}
+	if w, _ := askFor(s.Public(), http.MethodGet, path); w.StatusCode != http.StatusTooManyRequests {
+		t.Errorf("one stranger more than are served gets %d", w.StatusCode)
+	}
+	if w, _ := askFor(s.API(), http.MethodGet, path); w.StatusCode != http.StatusOK {
+		t.Errorf("strangers keep out a caller: %d", w.StatusCode)
+	}
+	<-s.showingFederation
+	for range maxReaders {
+		s.readingCatalog <- struct{}{}
+	}
+	if w, _ := askFor(s.Public(), http.MethodGet, path); w.StatusCode != http.StatusOK {
+		t.Errorf("callers keep out a stranger: %d", w.StatusCode)
+	}
+}

@@ -91,6 +91,8 @@ type Server struct {
 	// catalogs holds the catalogs of some revisions. Requests that read them hold readingCatalog.
 	catalogs       *catalogs
 	readingCatalog chan struct{}
+	// showingFederation is held by requests without credentials for the federation. They keep out only each other.
+	showingFederation chan struct{}
 	// readingProviders is held by requests that read providers, and origins refuses changes that another site
 	// sends.
 	readingProviders chan struct{}
@@ -109,7 +111,8 @@ func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.C
 		Trends:  &trends.Ring{}, Month: func() *trends.Month { return nil },
 		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
 		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
-		readingProviders: make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),
+		showingFederation: make(chan struct{}, maxReaders),
+		readingProviders:  make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),
 		description: compress(openAPI, openAPI),
 		early:       clusterForm{of: (*consumers.ForeignClusters).Early},
 		native:      clusterForm{of: (*consumers.ForeignClusters).Native},
