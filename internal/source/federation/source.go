@@ -28,6 +28,9 @@ const (
 	// maxReadings bounds the providers that are read at a time, and so the memory for what arrives. It is so
 	// large that a hundred providers that do not answer delay the others by no more than a period.
 	maxReadings = 32
+	// maxUnread is how long Offers count without a further reading: a provider may say that its Offers are valid for
+	// ever.
+	maxUnread = time.Hour
 	// lookPeriod is the time between two looks at the identities that change all the time, after lookBurst of
 	// them: each new identity is read at once.
 	lookPeriod = 5 * time.Second
@@ -190,7 +193,8 @@ func (s *Source) keep(wanted []Identity) {
 	})
 }
 
-// Federation returns what is known of each provider, with the Offers that have expired by now.
+// Federation returns what is known of each provider, with the Offers that have expired by now, or are of a provider
+// that could not be read for maxUnread.
 func (s *Source) Federation(now time.Time) rest.Federation {
 	all := s.peerings.byProvider()
 	s.mu.Lock()
@@ -213,7 +217,8 @@ func (s *Source) Federation(now time.Time) rest.Federation {
 			p.Offers = []rest.FederationOffer{}
 		}
 		for i := range p.Offers {
-			p.Offers[i].Expired = !now.Before(p.Offers[i].ValidUntil.Time)
+			p.Offers[i].Expired = !now.Before(p.Offers[i].ValidUntil.Time) ||
+				p.ReadTime != nil && now.Sub(*p.ReadTime) > maxUnread
 		}
 		f.Providers = append(f.Providers, *p)
 	}

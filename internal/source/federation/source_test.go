@@ -272,6 +272,15 @@ func TestOffersStayAfterAnErrorAndExpire(t *testing.T) {
 	s.note(t.Context(), "milan", Reading{}, errors.New("it does not answer"))
 	expect("not read again", true, 3, false, "it does not answer")
 	expect("an hour later", true, 3, true, "it does not answer")
+	for i := range read.Offers {
+		read.Offers[i].ValidUntil.Time = noon.AddDate(1000, 0, 0)
+	}
+	s.note(t.Context(), "milan", read, nil)
+	for _, o := range of(s, "milan", time.Now().Add(maxUnread+time.Minute)).Offers {
+		if !o.Expired {
+			t.Errorf("%s is not expired, and was not read for %v", o.Class, maxUnread)
+		}
+	}
 	s.note(t.Context(), "milan", Reading{}, errNotPublished)
 	expect("published no more", false, 0, false, errNotPublished.Error())
 	s.keep([]Identity{{Provider: "paris"}})
