@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -102,13 +103,11 @@ func (s *Source) followAll(ctx context.Context) {
 	defer running.Wait()
 	stops, logged := map[Identity]context.CancelFunc{}, 0
 	for looks := rate.NewLimiter(rate.Every(lookPeriod), lookBurst); looks.Wait(ctx) == nil; {
-		wanted := s.peerings.identities()
-		if all := len(wanted); all > MaxProviders {
-			wanted = wanted[:MaxProviders]
-			if all != logged {
-				s.log.Info("There are more identities than are read", "read", MaxProviders, "all", all)
-			}
-			logged = all
+		all := s.peerings.identities()
+		wanted, others := all[:min(len(all), MaxProviders)], all[min(len(all), MaxProviders):]
+		if len(others) > 0 && len(all) != logged {
+			s.log.Info("There are more identities than are read", "read", MaxProviders, "all", len(all))
+			logged = len(all)
 		}
 		for id, stop := range stops {
 			if !slices.Contains(wanted, id) {
@@ -116,7 +115,7 @@ func (s *Source) followAll(ctx context.Context) {
 				delete(stops, id)
 			}
 		}
-		s.keep(wanted)
+		s.keep(wanted, others)
 		for _, id := range wanted {
 			if stops[id] == nil {
 				var following context.Context
@@ -184,13 +183,20 @@ func (s *Source) note(ctx context.Context, id string, r Reading, err error) {
 	s.providers[id] = is
 }
 
-// keep forgets the providers of which no identity is there any more.
-func (s *Source) keep(wanted []Identity) {
+// keep forgets the providers of which no identity is there any more, and notes of others that they are not read.
+func (s *Source) keep(wanted, others []Identity) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	maps.DeleteFunc(s.providers, func(id string, _ *provider) bool {
 		return !slices.ContainsFunc(wanted, func(w Identity) bool { return w.Provider == id })
 	})
+	for _, other := range others {
+		if s.providers[other.Provider] == nil {
+			s.providers[other.Provider] = &provider{
+				problems: []string{fmt.Sprintf("it is not read: only the first %d identities are", MaxProviders)},
+			}
+		}
+	}
 }
 
 // Federation returns what is known of each provider, with the Offers that have expired by now, or are of a provider

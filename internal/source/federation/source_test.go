@@ -283,12 +283,15 @@ func TestOffersStayAfterAnErrorAndExpire(t *testing.T) {
 	}
 	s.note(t.Context(), "milan", Reading{}, errNotPublished)
 	expect("published no more", false, 0, false, errNotPublished.Error())
-	s.keep([]Identity{{Provider: "paris"}})
+	s.keep([]Identity{{Provider: "paris"}}, []Identity{{Provider: "zurich"}})
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s.note(ended, "milan", read, nil) // The reading was under way.
 	if p := of(s, "milan", noon); p != nil {
 		t.Errorf("it is remembered: %+v", p)
+	}
+	if p := of(s, "zurich", noon); p == nil || !cmp.Equal(p.Problems, []string{"it is not read: only the first 256 identities are"}) {
+		t.Errorf("one that is not read: %+v", p)
 	}
 }
 
