@@ -36,8 +36,10 @@ const (
 	maxKept = 512 << 10
 	// maxRefusal bounds what is read of an answer that is an error, in bytes.
 	maxRefusal = 64 << 10
-	// maxProblem bounds what is shown of a provider's error, in bytes.
+	// maxProblem bounds what is shown of a provider's error, in bytes, and maxNamed the Offers with a line of
+	// their own.
 	maxProblem = 300
+	maxNamed   = 8
 )
 
 // The bounds of texts of a provider, in bytes: the CRD's, or less where nobody would read more.
@@ -102,11 +104,19 @@ func (r *Reading) Read(answer io.Reader, now func() time.Time) error {
 	limited := &io.LimitedReader{R: answer, N: maxAnswer}
 	left, err := r.items(jsonstream.NewReader(limited), now())
 	slices.SortFunc(r.Offers, func(a, b rest.FederationOffer) int { return cmp.Compare(a.Class, b.Class) })
+	expired := 0
 	for i := range r.Offers {
-		if o := &r.Offers[i]; o.Expired {
+		o := &r.Offers[i]
+		if !o.Expired {
+			continue
+		}
+		if expired++; expired <= maxNamed {
 			r.Problem(fmt.Errorf("its Offer %s is not kept up to date: it was valid until %s", o.Class,
 				o.ValidUntil.UTC().Format(time.RFC3339)))
 		}
+	}
+	if more := expired - maxNamed; more > 0 {
+		r.Problem(fmt.Errorf("it has more Offers that are not kept up to date: %d", more))
 	}
 	if left.number > 0 {
 		r.Problem(fmt.Errorf("it has Offers that are left out: %d; the first: %w", left.number, left.first))

@@ -119,6 +119,17 @@ func TestAnAnswerThatIsNoListOfOffersIsRefused(t *testing.T) {
 	}
 }
 
+func TestProblemsAreFew(t *testing.T) {
+	var items []any
+	for i := range maxNamed + 3 {
+		items = append(items, object(t, fmt.Sprintf("c%d", i), func(s map[string]any) { s["validUntil"] = "2026-01-01T00:00:00Z" }))
+	}
+	p, err := readFrom(t, items...)
+	if err != nil || len(p.Problems) != maxNamed+1 || p.Problems[maxNamed] != "it has more Offers that are not kept up to date: 3" {
+		t.Errorf("%v, %q", err, p.Problems)
+	}
+}
+
 func TestWhatFollowsTooManyBytesIsLeftOut(t *testing.T) {
 	long := map[string]any{"a": strings.Repeat("x", maxAnswer)}
 	p, err := readFrom(t, object(t, "gold", func(map[string]any) {}), long, object(t, "silver", func(map[string]any) {}))
