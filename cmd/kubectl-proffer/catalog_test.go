@@ -62,7 +62,7 @@ var hostileProviders = map[string]hostile{
 	"zipped": {func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(bomb())
-	}, "its answer has more than 4 MiB"},
+	}, "its answer is not a list of Offers: "},
 	"crowd":  {func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(crowd()) }, "it has more than 200 Offers, and the others are left out"},
 	"absurd": {serveItem(map[string]any{"available": map[string]string{"cpu": "1e-999999999"}}), "is not an amount"},
 	"large":  {serveItem(map[string]any{"available": map[string]string{"memory": "9999999999999999999999999Ei"}}), "is not an amount"},

@@ -100,8 +100,8 @@ func (p *Provider) Publish(offers ...v1alpha1.Offer) {
 	p.offers, p.version, p.changed = offers, p.version+1, make(chan struct{})
 }
 
-// kubeconfig is one as Liqo writes it, with a token in the place of a certificate.
-func (p *Provider) kubeconfig(t testing.TB) []byte {
+// Kubeconfig is one as Liqo writes it, with a token in the place of a certificate.
+func (p *Provider) Kubeconfig(t testing.TB) []byte {
 	t.Helper()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.Certificate().Raw})
 	text, err := clientcmd.Write(clientcmdapi.Config{
@@ -129,7 +129,7 @@ func (p *Provider) Peer(t testing.TB, api client.Client, id string) *unstructure
 			Namespace: namespace, Name: name,
 			Annotations: map[string]string{"liqo.io/remote-tenant-namespace": "liqo-tenant-rome"},
 		},
-		Data: map[string][]byte{"kubeconfig": p.kubeconfig(t)},
+		Data: map[string][]byte{"kubeconfig": p.Kubeconfig(t)},
 	})
 	identity := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "Identity",

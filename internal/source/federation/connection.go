@@ -82,8 +82,10 @@ func connect(kubeconfig []byte, namespace string) (*Connection, error) {
 	}
 	return &Connection{
 		http: &http.Client{
+			// What is compressed can be without end and expand to nothing, which only costs time.
 			Transport: &http.Transport{
 				Proxy: proxy, TLSClientConfig: tls, MaxResponseHeaderBytes: maxHeader, DisableKeepAlives: true,
+				DisableCompression: true,
 			},
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},

@@ -1,6 +1,8 @@
 package federation
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/json"
 	"errors"
@@ -230,6 +232,27 @@ func TestAHundredProvidersAreReadInTimeAndFitIntoTheMemory(t *testing.T) {
 		if n := p.Lists(); n > changeBurst+1+int(time.Since(now)/changePeriod) {
 			t.Errorf("one that floods is read %d times in %s", n, time.Since(now))
 		}
+	}
+}
+
+// A stream of empty files in the format of gzip has no end and no bytes.
+func TestACompressedAnnouncementIsNotExpanded(t *testing.T) {
+	var empty bytes.Buffer
+	test.Must(t, gzip.NewWriter(&empty).Close())
+	p := providertest.New(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		for {
+			if _, err := w.Write(empty.Bytes()); err != nil {
+				return
+			}
+		}
+	})
+	c, err := connect(p.Kubeconfig(t), "rome")
+	test.Must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if !c.awaitChange(ctx, "7") {
+		t.Error("it is expanded until the time is over")
 	}
 }
 
