@@ -217,9 +217,21 @@ func (r *Reader) String(most int) (text string, cut bool, err error) {
 	return strings.Clone(text[:most]), true, nil
 }
 
-// Value reads a value of at most this many bytes of JSON as nil, a bool, an int64, a float64, a
-// string, a []any or a map[string]any. A larger one is skipped, and whole is false.
+// Value is Text decoded: it is nil, a bool, an int64, a float64, a string, a []any or a map[string]any.
 func (r *Reader) Value(most int) (value any, whole bool, err error) {
+	text, whole, err := r.Text(most)
+	if err != nil || !whole {
+		return nil, false, err
+	}
+	if err := utiljson.Unmarshal(text, &value); err != nil {
+		return nil, false, fmt.Errorf("reading a value: %w", err)
+	}
+	return value, true, nil
+}
+
+// Text reads a value of at most this many bytes of JSON. A larger one is skipped, and whole is false. The text is
+// valid until the next call.
+func (r *Reader) Text(most int) (text []byte, whole bool, err error) {
 	depth, kept := r.in.StackDepth(), bytes.NewBuffer(r.text[:0])
 	out := jsontext.NewEncoder(kept, lenient...)
 	for whole = true; ; {
@@ -240,8 +252,5 @@ func (r *Reader) Value(most int) (value any, whole bool, err error) {
 	if r.text = kept.Bytes(); !whole {
 		return nil, false, nil
 	}
-	if err := utiljson.Unmarshal(r.text, &value); err != nil {
-		return nil, false, fmt.Errorf("reading a value: %w", err)
-	}
-	return value, true, nil
+	return r.text, true, nil
 }

@@ -169,11 +169,11 @@ func (r *Reading) items(in *jsonstream.Reader, now time.Time) (left leftOut, _ e
 				if left.number+len(r.Offers) >= maxOffers {
 					return errTooMany
 				}
-				value, whole, err := in.Value(maxOffer)
+				text, whole, err := in.Text(maxOffer)
 				if err != nil {
 					return err
 				}
-				if err := r.add(value, whole, &size, now); err != nil {
+				if err := r.add(text, whole, &size, now); err != nil {
 					left.add(err)
 				}
 				return nil
@@ -189,13 +189,9 @@ func (r *Reading) items(in *jsonstream.Reader, now time.Time) (left leftOut, _ e
 }
 
 // add adds an Offer unless its class is there, or all take more than maxKept bytes together.
-func (r *Reading) add(item any, whole bool, size *int, now time.Time) error {
+func (r *Reading) add(text []byte, whole bool, size *int, now time.Time) error {
 	if !whole {
 		return fmt.Errorf("one has more than %d KiB", maxOffer>>10)
-	}
-	text, err := json.Marshal(item)
-	if err != nil {
-		return err
 	}
 	o, err := parse(text, now)
 	if err != nil {
@@ -237,7 +233,7 @@ func sizeInMemory(s *v1alpha1.OfferStatus) (int, error) {
 
 // parse turns an Offer of a stranger into an entry: its class and the names of resources have the
 // characters that names have, its amounts can be computed with, and its texts can be printed.
-func parse(text json.RawMessage, now time.Time) (rest.FederationOffer, error) {
+func parse(text []byte, now time.Time) (rest.FederationOffer, error) {
 	var o v1alpha1.Offer
 	if err := json.Unmarshal(text, &o); err != nil {
 		return rest.FederationOffer{}, fmt.Errorf("one is not an Offer: %w", err)

@@ -69,6 +69,7 @@ func TestNonsenseHarmsOnlyItsOwnOffer(t *testing.T) {
 		"amounts that are a list":         {func(s map[string]any) { s["available"] = []any{1} }, `one is not an Offer`},
 		"a class that is a command":       {func(s map[string]any) { s["class"] = "gold;reboot" }, `is not of the class "gold;reboot"`},
 		"another class":                   {func(s map[string]any) { s["class"] = "silver" }, `"wrong" is not of the class "silver"`},
+		"a number that is none":           {func(s map[string]any) { s["title"] = json.RawMessage("1e999") }, `one is not an Offer`},
 		"no time":                         {func(s map[string]any) { delete(s, "validUntil") }, `wrong does not say how old it is`},
 		"a time that is none":             {func(s map[string]any) { s["observedTime"] = "yesterday" }, `one is not an Offer`},
 		"too many labels":                 {func(s map[string]any) { s["labels"] = numbered(65, "x") }, `a list that is too long`},
