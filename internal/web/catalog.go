@@ -164,9 +164,12 @@ func publicCatalog(from *catalog.Catalog) rest.PublicCatalog {
 	entries := from.Of("")
 	for i := range entries {
 		entry := catalog.StatusOf("", &entries[i], time.Time{})
-		all.Classes = append(all.Classes, rest.PublicClass{
-			Class: entry.Class, CatalogWords: entry.CatalogWords, Price: entry.Price,
-		})
+		all.Classes = append(all.Classes, publicClass(&entry))
 	}
 	return all
+}
+
+// publicClass returns what a stranger may see of an Offer.
+func publicClass(o *v1alpha1.OfferStatus) rest.PublicClass {
+	return rest.PublicClass{Class: o.Class, CatalogWords: o.CatalogWords, Price: o.Price}
 }

@@ -53,10 +53,7 @@ func (s *Server) publicFederation(w http.ResponseWriter, r *http.Request) {
 	s.pageOfFederation(w, r, s.showingFederation, func(p rest.FederationProvider) any {
 		shown := rest.PublicProvider{ClusterID: p.ClusterID, Classes: []rest.PublicClass{}}
 		for i := range p.Offers {
-			o := &p.Offers[i]
-			shown.Classes = append(shown.Classes, rest.PublicClass{
-				Class: o.Class, CatalogWords: o.CatalogWords, Price: o.Price,
-			})
+			shown.Classes = append(shown.Classes, publicClass(&p.Offers[i].OfferStatus))
 		}
 		return shown
 	})

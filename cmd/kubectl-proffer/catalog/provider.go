@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -60,18 +61,14 @@ func (c *consumer) identities(ctx context.Context, provider string) ([]federatio
 	case err != nil:
 		return nil, operatorclient.Explain(err)
 	}
-	var all []federation.Identity
-	for i := range list.Items {
-		id, ok := federation.IdentityOf(&list.Items[i])
-		if ok && (provider == "" || id.Provider == provider) {
-			all = append(all, id)
-		}
+	all := federation.Identities(list.Items)
+	if provider != "" {
+		all = slices.DeleteFunc(all, func(id federation.Identity) bool { return id.Provider != provider })
 	}
 	if len(all) == 0 && provider != "" {
 		return nil, fmt.Errorf(
 			"this cluster has no identity at a provider %q: peer with it, or leave --provider out to see all", provider)
 	}
-	federation.Sort(all)
 	return all, nil
 }
 

@@ -17,16 +17,11 @@ const checkFederation Check = "federation"
 // identities returns this cluster's identities at providers.
 func (c *cluster) identities(ctx context.Context) known[[]federation.Identity] {
 	list, err := c.dynamic.Resource(liqo.Identities).List(ctx, metav1.ListOptions{})
-	var all []federation.Identity
-	if err == nil {
-		for i := range list.Items {
-			if id, ok := federation.IdentityOf(&list.Items[i]); ok && id.Secret != "" {
-				all = append(all, id)
-			}
-		}
+	if err != nil {
+		return knownOf[[]federation.Identity](nil, err)
 	}
-	federation.Sort(all)
-	return knownOf(all, err)
+	all := federation.Identities(list.Items)
+	return knownOf(slices.DeleteFunc(all, func(id federation.Identity) bool { return id.Secret == "" }), nil)
 }
 
 // federation reports on the rights of the operator to the Secrets of its identities.

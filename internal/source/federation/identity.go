@@ -37,15 +37,26 @@ type Identity struct {
 	number int
 }
 
-// IdentityOf reads an Identity of Liqo. It returns false for one that cannot read Offers.
-func IdentityOf(u *unstructured.Unstructured) (id Identity, ok bool) {
+// identityOf reads an Identity of Liqo. It returns false for one that cannot read Offers.
+func identityOf(u *unstructured.Unstructured) (id Identity, ok bool) {
 	secret := kube.Text(u, "status", "kubeconfigSecretRef", "name")
 	id = Identity{Provider: kube.Text(u, "spec", "clusterID"), Namespace: u.GetNamespace(), Secret: secret}
 	return id, kube.Text(u, "spec", "type") == controlPlane
 }
 
-// Sort sorts all identities of this cluster by provider, then by namespace.
-func Sort(all []Identity) {
+// Identities returns those of these Identities of Liqo that can read Offers, sorted by provider, then by namespace.
+func Identities(objects []unstructured.Unstructured) (all []Identity) {
+	for i := range objects {
+		if id, ok := identityOf(&objects[i]); ok {
+			all = append(all, id)
+		}
+	}
+	sortIdentities(all)
+	return all
+}
+
+// sortIdentities sorts all identities of this cluster by provider, then by namespace.
+func sortIdentities(all []Identity) {
 	at := map[string]int{}
 	for _, id := range all {
 		at[id.Provider]++
@@ -58,7 +69,7 @@ func Sort(all []Identity) {
 	})
 }
 
-// Connect returns the connection to the provider of an identity that Sort has seen. An error of the API server
+// Connect returns the connection to the provider of an identity that Identities returned. An error of the API server
 // about the Secret is wrapped.
 func (id Identity) Connect(ctx context.Context, secrets corev1client.SecretsGetter) (*Connection, error) {
 	if id.number > 1 {

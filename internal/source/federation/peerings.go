@@ -80,7 +80,7 @@ func watchPeerings(objects dynamic.Interface, wake func(), log logr.Logger) (*pe
 }
 
 func parseIdentity(u *unstructured.Unstructured) identity {
-	id, ok := IdentityOf(u)
+	id, ok := identityOf(u)
 	return identity{id, ok}
 }
 
@@ -132,7 +132,7 @@ func (p *peerings) identities() (all []Identity) {
 			all = append(all, id.Identity)
 		}
 	}
-	Sort(all)
+	sortIdentities(all)
 	return all
 }
 

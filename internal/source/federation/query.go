@@ -94,8 +94,8 @@ func rat(p v1alpha1.Price) *big.Rat {
 	return value
 }
 
-// HourPrice returns the price of one unit of a resource for an hour, nil if the Offer has none.
-func HourPrice(o *rest.FederationOffer, name corev1.ResourceName) *big.Rat {
+// hourPrice returns the price of one unit of a resource for an hour, nil if the Offer has none.
+func hourPrice(o *rest.FederationOffer, name corev1.ResourceName) *big.Rat {
 	value := rat(o.Prices[name])
 	if value != nil && o.Period == v1alpha1.PeriodMonth {
 		value.Quo(value, big.NewRat(monthHours, 1))
@@ -103,8 +103,8 @@ func HourPrice(o *rest.FederationOffer, name corev1.ResourceName) *big.Rat {
 	return value
 }
 
-// RegionOf returns the region that the labels of an Offer name, empty for none.
-func RegionOf(o *rest.FederationOffer) string {
+// regionOf returns the region that the labels of an Offer name, empty for none.
+func regionOf(o *rest.FederationOffer) string {
 	for _, name := range regions {
 		if region := o.Labels[name]; region != "" {
 			return string(region)
@@ -125,12 +125,12 @@ func (q *Query) Select(providers []rest.FederationProvider) {
 
 // matches reports whether the query selects an Offer, apart from what fits.
 func (q *Query) matches(o *rest.FederationOffer) bool {
-	if q.Class != "" && q.Class != o.Class || q.Region != "" && q.Region != RegionOf(o) ||
+	if q.Class != "" && q.Class != o.Class || q.Region != "" && q.Region != regionOf(o) ||
 		q.Currency != "" && q.Currency != o.Currency {
 		return false
 	}
 	for name, most := range q.MaxPrices {
-		if value := HourPrice(o, name); value == nil || value.Cmp(most) > 0 {
+		if value := hourPrice(o, name); value == nil || value.Cmp(most) > 0 {
 			return false
 		}
 	}
@@ -162,7 +162,7 @@ func Rows(providers []rest.FederationProvider, order string, of corev1.ResourceN
 	switch order {
 	case ByPrice:
 		slices.SortStableFunc(all, func(a, b Row) int {
-			x, y := HourPrice(a.FederationOffer, of), HourPrice(b.FederationOffer, of)
+			x, y := hourPrice(a.FederationOffer, of), hourPrice(b.FederationOffer, of)
 			if x == nil || y == nil {
 				return compareBool(x == nil, y == nil)
 			}

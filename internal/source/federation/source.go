@@ -22,8 +22,8 @@ import (
 )
 
 const (
-	// TimeLimit bounds the reading of one provider.
-	TimeLimit = 10 * time.Second
+	// timeLimit bounds the reading of one provider.
+	timeLimit = 10 * time.Second
 	// MaxProviders bounds the providers that are read: the first ones by cluster ID.
 	MaxProviders = 256
 	// maxReadings bounds the providers that are read at a time, and so the memory for what arrives. It is so
@@ -153,7 +153,7 @@ func (s *Source) readOnce(ctx context.Context, id Identity) (r Reading) {
 		return r
 	}
 	defer func() { <-s.reading }()
-	r, err := Ask(ctx, id, s.secrets, TimeLimit, time.Now)
+	r, err := Ask(ctx, id, s.secrets, timeLimit, time.Now)
 	if apierrors.IsForbidden(err) {
 		err = errors.New("Proffer may not read the Secret of its identity: apply what kubectl proffer catalog --roles prints") //nolint:staticcheck,lll // Proffer is a name.
 	}
