@@ -100,6 +100,9 @@ func (c *Cluster) StartOperator(ctx context.Context, args ...string) error {
 	return o.await(ctx, "the operator becomes ready", func(ctx context.Context) error { return probe(ctx, o.health) })
 }
 
+// Address returns the address of what the operator serves over HTTPS.
+func (c *Cluster) Address() string { return c.operator.metrics }
+
 // StopOperator ends the operator as the kubelet does. It returns an error unless the operator ends well and has
 // printed nothing that must not occur.
 func (c *Cluster) StopOperator(ctx context.Context) error {

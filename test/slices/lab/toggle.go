@@ -33,7 +33,7 @@ func (c *Cluster) NewAccount(t testing.TB, name, role string) (token string) {
 func (c *Cluster) Ask(ctx context.Context, token, method, path string) (string, error) {
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}
 	defer transport.CloseIdleConnections()
-	request, err := http.NewRequestWithContext(ctx, method, "https://"+c.operator.metrics+path, nil)
+	request, err := http.NewRequestWithContext(ctx, method, "https://"+c.Address()+path, nil)
 	if err != nil {
 		return "", err
 	}
