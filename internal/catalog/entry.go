@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -10,6 +9,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -89,13 +89,10 @@ func (e *Entry) paused() bool { return len(e.Resources) > 0 && e.Resources[0].Bo
 // stopped reports whether the policy takes back what it has granted.
 func (e *Entry) stopped() bool { return len(e.Resources) > 0 && e.Resources[0].Bound == grant.ByStop }
 
-// needed are the resources without which a virtual node is of no use.
-var needed = []string{capacity.CPU, capacity.Memory, capacity.Pods}
-
 // exhausted reports whether a new slice lacks a needed resource, or has nothing at all.
 func (e *Entry) exhausted() bool {
 	some := func(r grant.Available) bool { return r.Amount > 0 }
-	lacks := func(r grant.Available) bool { return r.Amount <= 0 && slices.Contains(needed, r.Resource) }
+	lacks := func(r grant.Available) bool { return r.Amount <= 0 && slices.Contains(quantity.Needed, r.Resource) }
 	return slices.ContainsFunc(e.Resources, lacks) || !slices.ContainsFunc(e.Resources, some)
 }
 
@@ -159,15 +156,4 @@ func explain(r *grant.Available, held int64) string {
 		line += "nothing is left"
 	}
 	return line
-}
-
-// byImportance compares names of resources: cpu, memory and pods come first, then the others by name.
-func byImportance(a, b string) int {
-	rank := func(name string) int {
-		if i := slices.Index(needed, name); i >= 0 {
-			return i
-		}
-		return len(needed)
-	}
-	return cmp.Or(cmp.Compare(rank(a), rank(b)), strings.Compare(a, b))
 }

@@ -1,10 +1,8 @@
 package catalog
 
 import (
-	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -24,17 +22,13 @@ const (
 	maxResources = 64
 	// maxStorageClasses bounds the StorageClasses of an entry.
 	maxStorageClasses = 256
-	// maxListed bounds the prices, and the amounts, in a line.
-	maxListed = 4
-	// maxLine bounds that line, in bytes.
-	maxLine = 256
 )
 
 // StatusOf returns an entry as the API has it. It was observed at this time.
 func StatusOf(clusterID string, e *Entry, observed time.Time) v1alpha1.OfferStatus {
 	words := &e.Policy.Catalog
 	s := v1alpha1.OfferStatus{
-		ClusterID: clusterID, Class: e.Class, Price: priceLine(e),
+		ClusterID: clusterID, Class: e.Class, Price: quantity.PriceLine(words.Prices, words.Currency, words.Period),
 		CatalogWords: v1alpha1.CatalogWords{
 			Title: v1alpha1.Title(words.Title), URL: v1alpha1.URL(words.URL), Currency: v1alpha1.Currency(words.Currency),
 			Period: v1alpha1.Period(words.Period),
@@ -97,40 +91,10 @@ func quantities(of capacity.Amounts) v1alpha1.Quantities {
 
 // summary lists the most important amounts for people, as in "cpu 3.5, memory 17.9Gi, pods 106".
 func summary(available capacity.Amounts) string {
-	names := slices.SortedFunc(maps.Keys(available), byImportance)
+	names := slices.SortedFunc(maps.Keys(available), quantity.ByImportance)
 	parts := make([]string, len(names)) // The line counts those that it does not list.
-	for i, name := range names[:min(len(names), maxListed)] {
+	for i, name := range names[:min(len(names), quantity.MaxListed)] {
 		parts[i] = name + " " + capacity.HumanFormat(name, available[name])(available[name])
 	}
-	return line(parts, "")
-}
-
-// priceLine lists the most important prices, as in "cpu 0.021, memory 0.0029 EUR/hour".
-func priceLine(e *Entry) string {
-	words := &e.Policy.Catalog
-	var parts []string
-	for _, name := range slices.SortedFunc(maps.Keys(words.Prices), byImportance) {
-		parts = append(parts, name+" "+words.Prices[name])
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return line(parts, fmt.Sprintf(" %s/%s", words.Currency, strings.ToLower(words.Period)))
-}
-
-// line lists the first parts, and counts the others.
-func line(parts []string, end string) string {
-	var text string
-	for i, part := range parts {
-		if i > 0 {
-			part = ", " + part
-		}
-		more := fmt.Sprintf(", and %d more", len(parts)-i)
-		if i == maxListed || len(text)+len(part)+len(more)+len(end) > maxLine {
-			text += more
-			break
-		}
-		text += part
-	}
-	return strings.TrimPrefix(text, ", ") + end
+	return quantity.Line(parts, "")
 }

@@ -22,6 +22,7 @@ import (
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/jsonstream"
+	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/visible"
 )
 
@@ -282,23 +283,24 @@ var (
 
 // clean makes every text of a provider one line that can be printed, also as JSON or YAML. It drops an address, a
 // currency, a period and prices that no policy could have: programs compare them, and browsers follow addresses.
+// The line of prices is written anew from those that stay.
 func clean(s v1alpha1.OfferStatus) v1alpha1.OfferStatus {
 	s.ClusterID = tidy(s.ClusterID, maxName)
-	s.Title, s.Price = tidyAs(s.Title, maxText), tidy(s.Price, maxText)
+	s.Title = tidyAs(s.Title, maxText)
 	if !address.MatchString(string(s.URL)) || len(s.URL) > maxURL {
 		s.URL = ""
-	}
-	if !currency.MatchString(string(s.Currency)) {
-		s.Currency = ""
-	}
-	if s.Period != v1alpha1.PeriodHour && s.Period != v1alpha1.PeriodMonth {
-		s.Period = ""
 	}
 	s.OnExcess, s.Reason, s.Message = tidyAs(s.OnExcess, maxText), tidyAs(s.Reason, maxText), tidy(s.Message, maxMessage)
 	s.Labels, s.Prices = tidyLabels(s.Labels), maps.Clone(s.Prices)
 	maps.DeleteFunc(s.Prices, func(name corev1.ResourceName, p v1alpha1.Price) bool {
 		return len(validation.IsQualifiedName(string(name))) > 0 || rat(p) == nil
 	})
+	if !currency.MatchString(string(s.Currency)) || len(s.Prices) == 0 {
+		s.Prices, s.Currency, s.Period = nil, "", ""
+	} else if s.Period != v1alpha1.PeriodMonth {
+		s.Period = v1alpha1.PeriodHour
+	}
+	s.Price = quantity.PriceLine(s.Prices, string(s.Currency), string(s.Period))
 	for _, list := range [][]string{s.StorageClasses, s.IngressClasses, s.LoadBalancerClasses} {
 		for i := range list {
 			list[i] = tidy(list[i], maxName)

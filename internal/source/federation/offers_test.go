@@ -92,6 +92,24 @@ func TestNonsenseHarmsOnlyItsOwnOffer(t *testing.T) {
 
 func dangerous(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 
+func TestTheLineOfPricesIsThatOfThePrices(t *testing.T) {
+	for want, edit := range map[string]func(map[string]any){
+		"cpu 0.5 EUR/hour": func(map[string]any) {},
+		"cpu 9 EUR/month": func(s map[string]any) {
+			s["period"], s["prices"] = "Month", map[string]any{"cpu": "9", "memory": "free"}
+		},
+		"": func(s map[string]any) { s["currency"] = "eur" },
+	} {
+		p, err := readFrom(t, object(t, "gold", func(s map[string]any) {
+			s["price"], s["prices"], s["currency"], s["period"] = "cpu 0.0001 EUR/hour", map[string]any{"cpu": "0.5"}, "EUR", "Week"
+			edit(s)
+		}))
+		if err != nil || len(p.Offers) != 1 || p.Offers[0].Price != want || want == "" && (p.Offers[0].Prices != nil || p.Offers[0].Currency != "") {
+			t.Errorf("%v, %+v, want %s", err, p.Offers, want)
+		}
+	}
+}
+
 func TestAClassIsThereOnce(t *testing.T) {
 	gold := object(t, "gold", func(map[string]any) {})
 	p, err := readFrom(t, gold, gold)
