@@ -68,6 +68,7 @@ func TestThePages(t *testing.T) {
 		{"they fit a window that is 360 pixels wide", testNarrow},
 		{"axe finds nothing", testAccessible},
 		{"they can be used with the keyboard", testKeyboard},
+		{"the federation shows, filters and sorts what providers publish", testFederation},
 		{"1,000 consumers are paged, filtered and sorted", testCrowd},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, w) })

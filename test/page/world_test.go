@@ -63,8 +63,8 @@ func newWorld(t *testing.T) *world {
 	test.Must(t, err)
 	test.Must(t, w.cluster.WriteKubeconfig(w.admin))
 	w.kubectl(t, "apply", "-k", filepath.Join(root, "config", "default"))
-	for _, name := range []string{"crd", "role", "toggle_role"} {
-		w.kubectl(t, "apply", "-f", filepath.Join(root, "config", "components", "orchestrator", name+".yaml"))
+	for _, name := range []string{"orchestrator/crd", "orchestrator/role", "orchestrator/toggle_role", "federation/role"} {
+		w.kubectl(t, "apply", "-f", filepath.Join(root, "config", "components", name+".yaml"))
 	}
 	w.startOperator(t, proxy)
 	w.populate(t)
@@ -78,7 +78,7 @@ func (w *world) startOperator(t *testing.T, proxy *egress.Proxy) {
 	test.Must(t, err)
 	operator := process.StartTest(t, program, []string{
 		"--leader-elect", "--leader-election-namespace=" + namespace, "--grpc-bind-address=:6001", "--metrics-bind-address=:8443",
-		"--health-probe-bind-address=:8081", "--orchestrate", "--cluster-id=milan",
+		"--health-probe-bind-address=:8081", "--orchestrate", "--federation", "--cluster-id=milan",
 	}, "KUBECONFIG="+controlplane.KubeconfigFileOf(t, controlplane.AccountConfig(t, w.cluster.Config, namespace, "proffer")))
 	operator.AwaitReady(t)
 	proxy.Route(operator.Address("metrics"))
