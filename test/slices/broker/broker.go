@@ -73,6 +73,9 @@ func Start(ctx context.Context, all *lab.Lab) (*Lab, error) {
 			return nil, err
 		}
 	}
+	if err := letRead(ctx, l.Milan); err != nil {
+		return nil, err
+	}
 	components := []string{"orchestrator", "federation", "provider-guard", "slice-pod-guard"}
 	if err := runOperator(ctx, l.Milan, "broker", components...); err != nil {
 		return nil, err
@@ -91,6 +94,17 @@ func Start(ctx context.Context, all *lab.Lab) (*Lab, error) {
 	}
 	_, _ = fmt.Fprintln(l.Progress, "lab: the virtual nodes are ready")
 	return l, nil
+}
+
+// letRead lets the operator of a cluster read the Offers of its providers. It reads at once what it may read from the
+// beginning, and otherwise within a minute.
+func letRead(ctx context.Context, c *lab.Cluster) error {
+	roles, stderr, status, err := c.Proffer(ctx, "catalog", "--roles")
+	if err != nil || status != 0 || stderr != "" {
+		return fmt.Errorf("kubectl proffer catalog --roles ends with %d: %s: %w", status, stderr, err)
+	}
+	_, err = c.Kubectl(ctx, roles, "apply", "-f", "-")
+	return err
 }
 
 // allowTwoHops has the virtual kubelets of a broker not add the variables of the API server to pods: the

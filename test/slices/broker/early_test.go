@@ -71,7 +71,9 @@ func TestTheCallsOfTheEarlyBrokerWork(t *testing.T) {
 		if !strings.HasPrefix(request, "clusters") {
 			continue
 		}
-		var all []struct{ Spec struct{ ForeignAuthURL string } }
+		var all []struct {
+			Spec struct{ ForeignAuthURL string }
+		}
 		if err := json.Unmarshal([]byte(answer), &all); err != nil || len(all) < 2 || !strings.HasPrefix(all[0].Spec.ForeignAuthURL, "https://") {
 			t.Errorf("%s: %s: %v", request, answer, err)
 		}

@@ -19,17 +19,7 @@ import (
 // Offers of oslo and paris have, and a change within a minute.
 func TestTheBrokerSeesWhatItsProvidersOffer(t *testing.T) {
 	lab.Cleanup(t, func(ctx context.Context) error { return Apply(ctx, clusters.Oslo, "provider") })
-	roles, stderr, status, err := clusters.Milan.Proffer(t.Context(), "catalog", "--roles")
-	lab.Must(t, err)
-	if status != 0 || stderr != "" {
-		t.Fatalf("status %d: %s", status, stderr)
-	}
-	token := clusters.Milan.NewAccount(t, "catalog-reader", "proffer-catalog-reader")
-	_, err = clusters.Milan.Kubectl(t.Context(), roles, "apply", "-f", "-")
-	lab.Must(t, err)
-	for _, provider := range clusters.Providers() {
-		lab.Eventually(t, "milan shows what "+provider.ID+" offers", func(ctx context.Context) error { return shown(ctx, token, provider) })
-	}
+	token := readProviders(t, "catalog-reader")
 	offer(t, clusters.Oslo, 3)
 	changed := time.Now()
 	lab.Eventually(t, "milan shows the change", func(ctx context.Context) error {
@@ -45,6 +35,17 @@ func TestTheBrokerSeesWhatItsProvidersOffer(t *testing.T) {
 	if took := time.Since(changed); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
+}
+
+// readProviders waits until the operator of milan has read its providers, and returns the token of a new account of
+// this name that may read the catalog.
+func readProviders(t *testing.T, account string) (token string) {
+	t.Helper()
+	token = clusters.Milan.NewAccount(t, account, "proffer-catalog-reader")
+	for _, provider := range clusters.Providers() {
+		lab.Eventually(t, "milan shows what "+provider.ID+" offers", func(ctx context.Context) error { return shown(ctx, token, provider) })
+	}
+	return token
 }
 
 // own returns the Offer that a provider publishes to milan.
