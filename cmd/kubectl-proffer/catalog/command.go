@@ -1,7 +1,6 @@
 package catalog
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -16,11 +15,9 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/exit"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/peering"
 	"proffer.dev/proffer/internal/source/federation"
 )
-
-// listLimit bounds the list of this cluster's identities.
-const listLimit = 30 * time.Second
 
 // The exit statuses that are an answer. A later one outweighs the earlier ones.
 const (
@@ -116,7 +113,7 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	for _, name := range []string{"federation", "fits", "output"} {
 		cmd.MarkFlagsMutuallyExclusive(name, "roles")
 	}
-	complete.Flag(cmd, "provider", providers(flags))
+	complete.Flag(cmd, "provider", peering.Complete(flags))
 	complete.Flag(cmd, "fits", cobra.NoFileCompletions)
 	return cmd
 }
@@ -147,18 +144,29 @@ func (o *catalogOptions) read(ctx context.Context) (*rest.Federation, error) {
 	if o.federation {
 		return o.readOperator(ctx)
 	}
-	c, limit, err := o.connect()
+	c, err := peering.Connect(o.flags)
 	if err != nil {
 		return nil, err
 	}
 	defer output.Slow(o.streams.ErrOut, "Asking the providers")()
-	listCtx, cancel := context.WithTimeout(ctx, listLimit)
-	defer cancel()
-	ids, err := c.identities(listCtx, o.provider)
+	ids, err := c.Identities(ctx, "provider", o.provider)
 	if err != nil {
 		return nil, err
 	}
-	return &rest.Federation{Providers: c.askAll(ctx, ids, cmp.Or(limit, timeLimit), o.now)}, nil
+	return &rest.Federation{Providers: peering.Each(ids, func(id federation.Identity) rest.FederationProvider {
+		return o.ask(ctx, c, id)
+	})}, nil
+}
+
+// ask asks one provider. What is wrong with it is in the result.
+func (o *catalogOptions) ask(ctx context.Context, c *peering.Client, id federation.Identity) rest.FederationProvider {
+	read, err := federation.Ask(ctx, id, c.Secrets, c.Limit, o.now)
+	if err != nil {
+		read.Problem(peering.Explain(id, err))
+	}
+	return rest.FederationProvider{
+		ClusterID: peering.ShownID(id.Provider), Publishes: err == nil, Offers: read.Offers, Problems: read.Problems,
+	}
 }
 
 // readOperator asks the operator in this cluster what it has read.
@@ -178,20 +186,6 @@ func (o *catalogOptions) readOperator(ctx context.Context) (*rest.Federation, er
 		return nil, fmt.Errorf("the operator knows no provider %q: leave --provider out to see all", o.provider)
 	}
 	return all, nil
-}
-
-// connect returns a client of this cluster, and --request-timeout.
-func (o *catalogOptions) connect() (*consumer, time.Duration, error) {
-	config, err := o.flags.RESTConfig()
-	if err != nil {
-		return nil, 0, err
-	}
-	config.QPS, config.Burst = -1, 0 // A Secret for each provider, and the API server limits requests itself.
-	c, err := newConsumer(config)
-	if err != nil {
-		return nil, 0, fmt.Errorf("connecting to the API server: %w", err)
-	}
-	return c, config.Timeout, nil
 }
 
 // print prints the table and the commands, or the value, and all warnings.
@@ -241,23 +235,4 @@ func commands(c *rest.Federation, fits v1alpha1.Quantities) []string {
 		return nil
 	}
 	return lines
-}
-
-// providers completes the ID of a provider.
-func providers(flags *operatorclient.Flags) cobra.CompletionFunc {
-	return complete.Read(func(ctx context.Context) (words []string, err error) {
-		config, err := flags.RESTConfig()
-		if err != nil {
-			return nil, err
-		}
-		c, err := newConsumer(config)
-		if err != nil {
-			return nil, err
-		}
-		ids, err := c.identities(ctx, "")
-		for _, id := range ids {
-			words = append(words, shownID(id.Provider))
-		}
-		return words, err
-	})
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/peering"
 	"proffer.dev/proffer/test"
 )
 
@@ -33,7 +34,7 @@ func TestTheDocsShowTheTables(t *testing.T) {
 func TestTheDocsNameEachBoundAndSetting(t *testing.T) {
 	text := regexp.MustCompile(`\s+`).ReplaceAllString(readPage(t), " ")
 	for _, want := range []string{
-		fmt.Sprintf("| time for one provider | %.0f s; `--request-timeout` changes it. Ten providers", timeLimit.Seconds()),
+		fmt.Sprintf("| time for one provider | %.0f s; `--request-timeout` changes it. Ten providers", peering.TimeLimit.Seconds()),
 		fmt.Sprintf("| %d | something is missing or has expired", statusIncomplete),
 		fmt.Sprintf("| %d | nothing fits", statusNoFit),
 	} {
@@ -41,7 +42,7 @@ func TestTheDocsNameEachBoundAndSetting(t *testing.T) {
 			t.Errorf("the page does not say: %s", want)
 		}
 	}
-	if parallel != 10 {
+	if peering.Parallel != 10 {
 		t.Error("the page says that ten providers are asked at a time")
 	}
 }

@@ -8,6 +8,8 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/peering"
 )
 
 const (
@@ -20,11 +22,11 @@ const (
 // printRoles prints what lets an operator in this namespace get the Secrets of all identities, and nothing else: a
 // Role and a RoleBinding in each tenant namespace.
 func (o *catalogOptions) printRoles(ctx context.Context) error {
-	c, _, err := o.connect()
+	c, err := peering.Connect(o.flags)
 	if err != nil {
 		return err
 	}
-	ids, err := c.identities(ctx, o.provider)
+	ids, err := c.Identities(ctx, "provider", o.provider)
 	if err != nil {
 		return err
 	}
@@ -32,7 +34,7 @@ func (o *catalogOptions) printRoles(ctx context.Context) error {
 	var namespaces []string
 	for _, id := range ids {
 		if id.Secret == "" {
-			fmt.Fprintf(o.streams.ErrOut, "warning: %s: Liqo has not written its kubeconfig yet\n", shownID(id.Provider))
+			fmt.Fprintf(o.streams.ErrOut, "warning: %s: Liqo has not written its kubeconfig yet\n", peering.ShownID(id.Provider))
 			continue
 		}
 		if len(secrets[id.Namespace]) == 0 {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/live"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/internal/quantity"
 )
@@ -67,13 +68,13 @@ func policyChanges(before, after []rest.Policy, showsClass func(string) bool) []
 		} else if old.Generation != now.Generation && old.Generation > 0 && now.Generation > 0 {
 			edited = " edited" // An earlier operator reports no generation.
 		}
-		if reason, changed := change(old.Reason, now.Reason); changed || edited != "" {
+		if reason, changed := live.Change(old.Reason, now.Reason); changed || edited != "" {
 			lines = append(lines, "policy "+now.Name+edited+": "+reason)
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(was)) {
 		if showsClass(was[name].Class) {
-			reason, _ := change(was[name].Reason, "")
+			reason, _ := live.Change(was[name].Reason, "")
 			lines = append(lines, "policy "+name+": "+reason)
 		}
 	}
@@ -137,16 +138,9 @@ func (c *rowChange) cells(format string) []string {
 		c.is.offered, c.was.offered, c.is.granted, c.was.granted, c.is.used, c.was.used)
 	cells := []string{c.is.consumer, c.is.class, c.is.resource}
 	for i := 0; i < len(texts); i += 2 {
-		text, _ := change(texts[i+1], texts[i])
+		text, _ := live.Change(texts[i+1], texts[i])
 		cells = append(cells, text)
 	}
-	policy, _ := change(c.was.policy, c.is.policy)
+	policy, _ := live.Change(c.was.policy, c.is.policy)
 	return append(cells, policy, c.is.why)
-}
-
-func change(before, after string) (text string, changed bool) {
-	if before == after {
-		return after, false
-	}
-	return cmp.Or(before, output.None) + " -> " + cmp.Or(after, output.None), true
 }

@@ -3,20 +3,19 @@ package offers
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/live"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/unknown"
 )
 
 // Period is the time between two requests of --watch.
-const Period = 2 * time.Second
+const Period = live.Period
 
 // Watch shows the offers that read returns as kubectl proffer offers --watch does. It reads once in
 // each period, and calls printed after the table and after each change. It returns the first error
@@ -61,7 +60,7 @@ func (o *offersOptions) show(ctx context.Context) error {
 		return err
 	}
 	o.printed()
-	return o.follow(ctx, now)
+	return live.Follow(ctx, o.period, o.streams.ErrOut, now, o.read, o.printChanges)
 }
 
 // printAll prints the offers, and before and after a table the notice, unless it is empty.
@@ -96,37 +95,6 @@ func (o *offersOptions) nothing() string {
 		return text + " in the class without a name."
 	}
 	return text + " in class " + o.class + "."
-}
-
-// follow asks the operator again and again, and prints what has changed. An operator that cannot
-// answer for a while is reported once.
-func (o *offersOptions) follow(ctx context.Context, now offersAnswer) error {
-	tick := time.NewTicker(o.period)
-	defer tick.Stop()
-	waiting := false
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
-		next, err := o.read(ctx)
-		switch {
-		case errors.Is(err, operatorclient.ErrTryAgain), errors.Is(err, operatorclient.ErrNoAnswer):
-			if !waiting {
-				fmt.Fprintln(o.streams.ErrOut, "Waiting:", output.Clean(err.Error()))
-			}
-			waiting = true
-			continue
-		case err != nil:
-			return err
-		}
-		waiting = false
-		if err := o.printChanges(&now, &next); err != nil {
-			return err
-		}
-		now = next
-	}
 }
 
 // printChanges prints what differs between two answers, if anything.

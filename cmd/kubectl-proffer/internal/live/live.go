@@ -1,0 +1,59 @@
+// Package live shows what changes.
+package live
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
+)
+
+// Period is the time between two reads of --watch.
+const Period = 2 * time.Second
+
+// Follow reads again and again, and has each change printed, until the context ends or one of them fails. An operator
+// that cannot answer for a while is reported once.
+func Follow[T any](
+	ctx context.Context, period time.Duration, errOut io.Writer, now T,
+	read func(context.Context) (T, error), show func(before, after *T) error,
+) error {
+	tick := time.NewTicker(period)
+	defer tick.Stop()
+	waiting := false
+	for {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+		next, err := read(ctx)
+		switch {
+		case errors.Is(err, operatorclient.ErrTryAgain), errors.Is(err, operatorclient.ErrNoAnswer):
+			if !waiting {
+				fmt.Fprintln(errOut, "Waiting:", output.Clean(err.Error()))
+			}
+			waiting = true
+			continue
+		case err != nil:
+			return err
+		}
+		waiting = false
+		if err := show(&now, &next); err != nil {
+			return err
+		}
+		now = next
+	}
+}
+
+// Change writes a text that changes as "old -> new".
+func Change(before, after string) (text string, changed bool) {
+	if before == after {
+		return after, false
+	}
+	return cmp.Or(before, output.None) + " -> " + cmp.Or(after, output.None), true
+}
