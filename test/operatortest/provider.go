@@ -1,7 +1,10 @@
 package operatortest
 
 import (
+	"encoding/json"
 	"net/http"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +32,9 @@ const (
 	providerPath    = "/" + Provider
 	// OffersPath is the path of a provider's Offers to this cluster.
 	OffersPath = "/apis/proffer.dev/v1alpha1/namespaces/" + TenantNamespace + "/offers"
+	// ChoicesPath is the path of this cluster's ProviderChoices at a broker, and ChoicePath that of the one.
+	ChoicesPath = "/apis/proffer.dev/v1alpha1/namespaces/" + TenantNamespace + "/providerchoices"
+	ChoicePath  = ChoicesPath + "/" + v1alpha1.ChoiceName
 )
 
 // SecretPath returns the path of this cluster's kubeconfig for a provider.
@@ -86,7 +92,7 @@ func (s *Server) serveSecret(w http.ResponseWriter, r *http.Request) {
 }
 
 // serveProvider answers this cluster as a provider does.
-func serveProvider(w http.ResponseWriter, r *http.Request) {
+func (s *Server) serveProvider(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case r.Header.Get("Authorization") != "Bearer "+ProviderToken:
 		answer(w, http.StatusUnauthorized,
@@ -96,8 +102,74 @@ func serveProvider(w http.ResponseWriter, r *http.Request) {
 			TypeMeta: metav1.TypeMeta{APIVersion: v1alpha1.GroupVersion.String(), Kind: "OfferList"},
 			Items:    ProviderOffers(time.Now().Truncate(time.Second)),
 		})
+	case strings.HasPrefix(r.URL.Path, providerPath+ChoicesPath):
+		s.serveChoice(w, r)
 	default:
 		http.NotFound(w, r)
+	}
+}
+
+// serveChoice answers as a broker does that follows each choice at once.
+func (s *Server) serveChoice(w http.ResponseWriter, r *http.Request) {
+	if s.choice == nil && r.Method != http.MethodPost {
+		answer(w, http.StatusNotFound, Status(http.StatusNotFound, metav1.StatusReasonNotFound,
+			"there is no such ProviderChoice", &metav1.StatusDetails{Name: v1alpha1.ChoiceName}))
+		return
+	}
+	switch r.Method {
+	case http.MethodDelete:
+		s.choice = nil
+		answer(w, http.StatusOK, metav1.Status{})
+		return
+	case http.MethodPost:
+		s.choice = &v1alpha1.ProviderChoice{}
+	}
+	if r.Method != http.MethodGet {
+		var patch struct{ Spec v1alpha1.ProviderChoiceSpec }
+		if err := json.NewDecoder(r.Body).Decode(&patch); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		*s.choice = Choice(patch.Spec, s.choice.Generation+1, time.Now())
+	}
+	answer(w, http.StatusOK, s.choice)
+}
+
+// Choice returns a ProviderChoice that a broker has answered: paris is left out, and drained.
+func Choice(spec v1alpha1.ProviderChoiceSpec, generation int64, now time.Time) v1alpha1.ProviderChoice {
+	observed := metav1.NewTime(now.Truncate(time.Second))
+	until := metav1.NewTime(observed.Add(30 * time.Minute))
+	return v1alpha1.ProviderChoice{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: TenantNamespace, Name: v1alpha1.ChoiceName, Generation: generation,
+			ResourceVersion: strconv.FormatInt(generation, 10),
+		},
+		Spec: spec,
+		Status: v1alpha1.ProviderChoiceStatus{
+			ObservedGeneration: generation, ObservedTime: &observed,
+			ChosenProviders: "oslo", Unknown: []v1alpha1.ClusterID{"lima"},
+			Conditions: []metav1.Condition{{
+				Type: "Ready", Status: metav1.ConditionTrue, Reason: v1alpha1.ProviderChoiceInForce,
+				Message: "The choice follows this ProviderChoice", ObservedGeneration: generation,
+			}},
+			Providers: []v1alpha1.ChoiceOfProvider{
+				{
+					ClusterID: "oslo", Chosen: true, Because: "Price cpu 0.03 (666), Uptime 99.982 % (1000)",
+					UptimePercent: "99.982", LatencyMs: "10.4", Resources: []v1alpha1.ResourceOfProvider{
+						{Name: "cpu", Price: "0.03", Remaining: "12"}, {Name: "memory", Remaining: "48Gi"},
+					},
+				},
+				{
+					ClusterID: "paris", RejectedBy: v1alpha1.RejectedByConsumer, Because: "the consumer has chosen others",
+					UptimePercent: "100", Resources: []v1alpha1.ResourceOfProvider{
+						{Name: "cpu", Price: "0.02", Remaining: "3500m"},
+					},
+				},
+			},
+			Draining: []v1alpha1.NamespaceNote{
+				{Namespace: "team-rome", Provider: "paris", Until: &until, Because: "2 pods run there"},
+			},
+		},
 	}
 }
 

@@ -54,6 +54,8 @@ type Server struct {
 	// identities are this cluster's at its providers, and secrets theirs, by path.
 	identities []map[string]any
 	secrets    map[string]corev1.Secret
+	// choice is this cluster's at its provider.
+	choice *v1alpha1.ProviderChoice
 	// tokens counts the tokens that were created, by ServiceAccount.
 	tokens map[string]int
 	// changes are the bodies of POST /simulate.
@@ -176,7 +178,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	path, proxied := strings.CutPrefix(r.URL.Path, proxyPath)
 	switch {
 	case strings.HasPrefix(r.URL.Path, providerPath):
-		serveProvider(w, r)
+		s.serveProvider(w, r)
 	case r.Header.Get("Authorization") != "Bearer "+userToken:
 		answer(w, http.StatusUnauthorized,
 			Status(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, "Unauthorized", nil))

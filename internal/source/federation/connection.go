@@ -128,17 +128,32 @@ func parseServer(text string) (*url.URL, error) {
 	return server, nil
 }
 
-// get asks for the Offers, and returns the body of the answer. The caller must close it.
-func (c *Connection) get(ctx context.Context, query url.Values) (io.ReadCloser, error) {
+// call is a request about objects of Proffer in the tenant namespace of this cluster.
+type call struct {
+	method string
+	// path is the resource, and the name of an object.
+	path  []string
+	query url.Values
+	// body is JSON of this type.
+	body        []byte
+	contentType string
+}
+
+// do makes a request, and returns the body of the answer, which the caller must close. An answer that is no success
+// is a *refusal.
+func (c *Connection) do(ctx context.Context, r call) (io.ReadCloser, error) {
 	version := v1alpha1.GroupVersion
-	offers := c.server.JoinPath("apis", version.Group, version.Version, "namespaces", c.namespace, "offers")
-	offers.RawQuery = query.Encode()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, offers.String(), http.NoBody)
+	at := c.server.JoinPath("apis", version.Group, version.Version, "namespaces", c.namespace).JoinPath(r.path...)
+	at.RawQuery = r.query.Encode()
+	request, err := http.NewRequestWithContext(ctx, r.method, at.String(), bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err
 	}
 	request.Header.Set("Accept", "application/json")
 	request.Header.Set("User-Agent", "proffer")
+	if r.contentType != "" {
+		request.Header.Set("Content-Type", r.contentType)
+	}
 	if c.token != "" {
 		request.Header.Set("Authorization", "Bearer "+c.token)
 	}
@@ -147,11 +162,20 @@ func (c *Connection) get(ctx context.Context, query url.Values) (io.ReadCloser, 
 		// The cause has neither the method nor the URL.
 		return nil, fmt.Errorf("it cannot be reached: %w", cmp.Or(errors.Unwrap(err), err))
 	}
-	if response.StatusCode == http.StatusOK {
+	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusCreated {
 		return response.Body, nil
 	}
 	defer func() { _ = response.Body.Close() }()
-	return nil, refusal(response)
+	return nil, refusalOf(response)
+}
+
+// get asks for the Offers, and returns the body of the answer. The caller must close it.
+func (c *Connection) get(ctx context.Context, query url.Values) (io.ReadCloser, error) {
+	body, err := c.do(ctx, call{method: http.MethodGet, path: []string{"offers"}, query: query})
+	if r, ok := errors.AsType[*refusal](err); ok && (r.code == http.StatusForbidden || r.code == http.StatusNotFound) {
+		err = errNotPublished
+	}
+	return body, err
 }
 
 // awaitChange reports whether the provider announces a change of its Offers after a version. It returns false when
@@ -169,21 +193,33 @@ func (c *Connection) awaitChange(ctx context.Context, version string) bool {
 // errNotPublished is the error for a provider that lets this cluster read no Offers.
 var errNotPublished = errors.New("it publishes no catalog to this cluster")
 
-// refusal explains an answer that is not 200.
-func refusal(response *http.Response) error {
-	switch code := response.StatusCode; {
-	case code == http.StatusUnauthorized:
-		return errors.New("it does not accept the identity of this cluster: " +
-			"its certificate may have expired, or the peering is over")
-	case code == http.StatusForbidden, code == http.StatusNotFound:
-		return errNotPublished
-	case code >= 300 && code < 400:
-		return fmt.Errorf("it answers %d, a redirect, which is not followed", code)
-	default:
-		text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // What was read is enough.
-		if status := (&metav1.Status{}); json.Unmarshal(text, status) == nil && status.Message != "" {
-			text = []byte(status.Message)
+// refusal is an answer that is no success.
+type refusal struct {
+	code int
+	// message is the provider's, and name that of the object that it is about, if it is about one.
+	message, name string
+}
+
+func refusalOf(response *http.Response) *refusal {
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // What was read is enough.
+	r := &refusal{code: response.StatusCode, message: string(text)}
+	if status := (&metav1.Status{}); json.Unmarshal(text, status) == nil && status.Message != "" {
+		r.message = status.Message
+		if status.Details != nil {
+			r.name = status.Details.Name
 		}
-		return fmt.Errorf("it answers %d: %s", code, text)
+	}
+	return r
+}
+
+// Error explains the answer.
+func (r *refusal) Error() string {
+	switch {
+	case r.code == http.StatusUnauthorized:
+		return "it does not accept the identity of this cluster: its certificate may have expired, or the peering is over"
+	case r.code >= 300 && r.code < 400:
+		return fmt.Sprintf("it answers %d, a redirect, which is not followed", r.code)
+	default:
+		return fmt.Sprintf("it answers %d: %s", r.code, r.message)
 	}
 }

@@ -78,16 +78,25 @@ func (r *Reading) Problem(err error) { r.Problems = append(r.Problems, tidy(err.
 func Ask(
 	ctx context.Context, id Identity, secrets corev1client.SecretsGetter, limit time.Duration, now func() time.Time,
 ) (r Reading, err error) {
+	r.Offers = []rest.FederationOffer{}
+	err = within(ctx, limit, func(ctx context.Context) (err error) {
+		if r.at, err = id.Connect(ctx, secrets); err == nil {
+			err = r.at.read(ctx, &r, now)
+		}
+		return err
+	})
+	return r, err
+}
+
+// within bounds what a provider is asked for.
+func within(ctx context.Context, limit time.Duration, ask func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	r.Offers = []rest.FederationOffer{}
-	if r.at, err = id.Connect(ctx, secrets); err == nil {
-		err = r.at.read(ctx, &r, now)
-	}
+	err := ask(ctx)
 	if err != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		err = fmt.Errorf("it does not answer within %s", limit)
+		return fmt.Errorf("it does not answer within %s", limit)
 	}
-	return r, err
+	return err
 }
 
 func (c *Connection) read(ctx context.Context, into *Reading, now func() time.Time) error {
