@@ -133,7 +133,7 @@ func writeEndless(w io.Writer, r *http.Request, begin, more string) {
 func addHostile(t *testing.T, s *operatortest.Server, provider string, serve func(http.ResponseWriter, *http.Request)) {
 	t.Helper()
 	s.AddProvider(t, provider, startTLS(t, func(w http.ResponseWriter, r *http.Request) {
-		if got := r.Header.Get("Authorization"); got != "Bearer "+operatortest.ProviderToken || r.URL.Path != operatortest.OffersPath {
+		if got := r.Header.Get("Authorization"); got != "Bearer "+operatortest.ProviderToken || r.URL.Path != operatortest.OffersPath && r.URL.Path != operatortest.ChoicePath {
 			t.Errorf("%s is asked for %s with %q", provider, r.URL, got)
 		}
 		serve(w, r)

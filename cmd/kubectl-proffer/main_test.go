@@ -142,7 +142,15 @@ func TestTheExamplesInHelpWork(t *testing.T) {
 
 // commands returns all commands that do something.
 func commands() []*cobra.Command {
-	return newRootCommand(genericiooptions.NewTestIOStreamsDiscard()).Commands()
+	return below(newRootCommand(genericiooptions.NewTestIOStreamsDiscard()))
+}
+
+// below returns the commands of a command, with theirs.
+func below(cmd *cobra.Command) (all []*cobra.Command) {
+	for _, c := range cmd.Commands() {
+		all = append(append(all, c), below(c)...)
+	}
+	return all
 }
 
 func TestEachCommandHasAHelpThatIsReadable(t *testing.T) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 
@@ -18,13 +19,16 @@ func TestThePagesOfCommandsHaveTheirHelp(t *testing.T) {
 	t.Setenv("KUBECACHEDIR", "")
 	root := newRootCommand(genericiooptions.NewTestIOStreamsDiscard())
 	help := map[string]string{"README": root.Long + "\n\n" + root.UsageString()}
-	for _, cmd := range root.Commands() {
+	for _, cmd := range below(root) {
 		page := cmd.Name()
+		if cmd.Parent() != root {
+			page = cmd.Parent().Name()
+		}
 		if page == "stop" || page == "resume" {
 			page = "pause"
 		}
 		usage, _, _ := strings.Cut(cmd.UsageString(), "\nGlobal Flags:\n")
-		help[page] += "$ " + cmd.CommandPath() + " --help\n" + cmd.Long + "\n\n" + usage + "\n"
+		help[page] += "$ " + cmd.CommandPath() + " --help\n" + cmp.Or(cmd.Long, cmd.Short+".") + "\n\n" + usage + "\n"
 	}
 	for page, text := range help {
 		content := test.Read(t, dir+page+".md")

@@ -16,6 +16,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/migrate"
 	"proffer.dev/proffer/cmd/kubectl-proffer/offers"
 	"proffer.dev/proffer/cmd/kubectl-proffer/pause"
+	"proffer.dev/proffer/cmd/kubectl-proffer/providers"
 	"proffer.dev/proffer/cmd/kubectl-proffer/simulate"
 	"proffer.dev/proffer/cmd/kubectl-proffer/snapshot"
 	"proffer.dev/proffer/cmd/kubectl-proffer/status"
@@ -34,8 +35,8 @@ func newRootCommand(streams genericiooptions.IOStreams) *cobra.Command {
 		Short: "Ask Proffer what this cluster offers to its consumers, and why",
 		Long: `Ask Proffer what this cluster offers to its consumers and why, and rehearse changes.
 
-The plugin reaches the operator through the API server, with your own rights. The command catalog is
-for consumers: it asks the providers of the cluster that it runs against.`,
+The plugin reaches the operator through the API server, with your own rights. The commands catalog
+and providers are for consumers: they ask the providers of the cluster that they run against.`,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl proffer"},
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -65,6 +66,7 @@ for consumers: it asks the providers of the cluster that it runs against.`,
 		migrate.NewCommand(flags, streams),
 		check.NewCommand(flags, streams),
 		catalog.NewCommand(flags, streams),
+		providers.NewCommand(flags, streams),
 		versioncmd.NewCommand(flags, streams, versionOf()),
 	)
 	return root
