@@ -63,6 +63,25 @@ func TestThePagesOfTheFederationAreBoundedAndComplete(t *testing.T) {
 	}
 }
 
+// The commands name slices, and the same Offer has the same command.
+func TestAFederationThatIsTheSameIsSentOnce(t *testing.T) {
+	const path = "/api/catalog?scope=federation"
+	s, now := federated(3, 5), time.Now()
+	read := s.Federation
+	s.Federation = func(time.Time) rest.Federation { return read(now) }
+	first, body := askFor(s.API(), http.MethodGet, path)
+	if !strings.Contains(body, "liqoctl create resourceslice p001-gold-") {
+		t.Fatalf("it has no command: %s", body)
+	}
+	if again, body := askFor(s.API(), http.MethodGet, path, "If-None-Match: "+first.Header.Get("ETag")); again.StatusCode != http.StatusNotModified || body != "" {
+		t.Errorf("%d %s", again.StatusCode, body)
+	}
+	now = now.Add(time.Second)
+	if again, _ := askFor(s.API(), http.MethodGet, path, "If-None-Match: "+first.Header.Get("ETag")); again.StatusCode != http.StatusOK {
+		t.Errorf("other Offers are answered with %d", again.StatusCode)
+	}
+}
+
 func TestAStrangerSeesTheWordsOfTheFederationAndNoAmounts(t *testing.T) {
 	_, text := askFor(federated(1, 5).Public(), http.MethodGet, "/api/catalog?scope=federation")
 	const want = `{"providers":[{"clusterID":"p000","classes":[{"class":"gold","title":"xxxxx",`

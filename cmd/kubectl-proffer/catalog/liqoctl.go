@@ -21,5 +21,5 @@ func liqoctlFor(f *operatorclient.Flags) federation.Liqoctl {
 			flags = append(flags, "--"+flag.name, *flag.value)
 		}
 	}
-	return federation.NewLiqoctl(flags...)
+	return federation.Liqoctl{Flags: flags}
 }

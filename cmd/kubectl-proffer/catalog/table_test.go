@@ -21,12 +21,6 @@ import (
 
 var noon = time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC)
 
-// create returns a command that names slices one after the other.
-func create() func(provider, class string, amounts v1alpha1.Quantities) string {
-	n := 0
-	return federation.Liqoctl{Suffix: func() string { n++; return fmt.Sprintf("x%d", n) }}.CreateSlice
-}
-
 // readFrom returns what is read of a list with these Offers at noon.
 func readFrom(t *testing.T, provider string, offers ...v1alpha1.Offer) rest.FederationProvider {
 	t.Helper()
@@ -57,7 +51,7 @@ func shown(t *testing.T, c *rest.Federation, fits, format string, width int) []s
 	t.Helper()
 	amounts, err := federation.ParseAmounts(fits)
 	test.Must(t, err)
-	federation.Fit(c.Providers, amounts, create())
+	federation.Fit(c.Providers, amounts, federation.Liqoctl{}.CreateSlice)
 	lines := table(c, format, noon).Lines(width, false)
 	operatortest.Fits(t, width, lines)
 	return append(lines, commands(c, amounts)...)
@@ -87,7 +81,7 @@ func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 	if diff := cmp.Diff(want, c.Providers[1].Problems); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	federation.Fit(c.Providers, nil, create())
+	federation.Fit(c.Providers, nil, federation.Liqoctl{}.CreateSlice)
 	if command := c.Providers[1].Offers[0].Command; command != "" {
 		t.Errorf("it is asked for with %s", command)
 	}
@@ -103,7 +97,7 @@ func TestAProviderWhoseClockIsAheadHasAnOfferOfNow(t *testing.T) {
 
 func TestTheJSONIsTheOffersWithTheirCommands(t *testing.T) {
 	c := two(t)
-	federation.Fit(c.Providers, nil, create())
+	federation.Fit(c.Providers, nil, federation.Liqoctl{}.CreateSlice)
 	var out strings.Builder
 	test.Must(t, (output.Printer{Out: &out}).Value(output.JSON, c))
 	var got struct {
@@ -121,7 +115,7 @@ func TestTheJSONIsTheOffersWithTheirCommands(t *testing.T) {
 	gold := got.Providers[0].Offers[0]
 	want := operatortest.ProviderOffers(noon)[0].Status
 	if diff := cmp.Diff(want.Available, gold.Available); diff != "" || gold.Title != want.Title || gold.Expired ||
-		!strings.HasPrefix(gold.Command, "liqoctl create resourceslice milan-gold-x1 ") {
+		!strings.HasPrefix(gold.Command, "liqoctl create resourceslice milan-gold-") {
 		t.Errorf("got %+v\n%s", gold, diff)
 	}
 	if turin := got.Providers[1]; len(turin.Problems) != 1 || !turin.Offers[0].Expired || turin.Offers[0].Command != "" {
@@ -144,7 +138,7 @@ func TestNoTextOfAProviderIsObeyed(t *testing.T) {
 	s.Labels = map[string]v1alpha1.LabelValue{hostile: hostile}
 	p := readFrom(t, "milan", offer)
 	c := &rest.Federation{Providers: []rest.FederationProvider{p}}
-	if !federation.Fit(c.Providers, nil, create()) {
+	if !federation.Fit(c.Providers, nil, federation.Liqoctl{}.CreateSlice) {
 		t.Fatal("nothing can be asked for")
 	}
 	var out strings.Builder

@@ -1,13 +1,14 @@
 package federation
 
 import (
+	"crypto/sha256"
+	"encoding/base32"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/rand"
-
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 )
 
@@ -15,7 +16,7 @@ const (
 	// maxPrefix bounds the readable part of the name of a slice, which also names a Node and is part of
 	// the common name of a certificate.
 	maxPrefix = 40
-	// suffixLength is the length of the suffix of generateName in Kubernetes.
+	// suffixLength is the length of the suffix, as of generateName in Kubernetes.
 	suffixLength = 5
 )
 
@@ -23,22 +24,15 @@ const (
 type Liqoctl struct {
 	// Flags locate the API server of this cluster, as in --context NAME.
 	Flags []string
-	// Suffix makes the name of a slice unique: a slice of the same name would be changed, not added.
-	Suffix func() string
 }
 
-// NewLiqoctl returns a Liqoctl whose names end like those of generateName in Kubernetes.
-func NewLiqoctl(flags ...string) Liqoctl {
-	return Liqoctl{flags, func() string { return rand.String(suffixLength) }}
-}
-
-// CreateSlice returns the line that creates a ResourceSlice with these amounts.
-func (l Liqoctl) CreateSlice(provider, class string, amounts v1alpha1.Quantities) string {
-	prefix := provider + "-" + class
-	prefix = strings.TrimRight(prefix[:min(len(prefix), maxPrefix)], "-")
+// CreateSlice returns the line that creates a ResourceSlice with these amounts of an Offer. liqoctl changes a slice
+// whose name exists. So the name ends in a digest of the command and of when the amounts were worked out: the same
+// line again asks for nothing more, and a line that is written after the grant asks for another slice.
+func (l Liqoctl) CreateSlice(provider string, o *rest.FederationOffer, amounts v1alpha1.Quantities) string {
+	const nameAt = 3
 	words := []string{
-		"liqoctl", "create", "resourceslice", prefix + "-" + l.Suffix(),
-		"--remote-cluster-id", provider, "--class", class,
+		"liqoctl", "create", "resourceslice", "", "--remote-cluster-id", provider, "--class", o.Class,
 	}
 	for _, name := range Required {
 		if q, ok := amounts[name]; ok {
@@ -50,6 +44,11 @@ func (l Liqoctl) CreateSlice(provider, class string, amounts v1alpha1.Quantities
 			words = append(words, "--resource", string(name)+"="+q.Text())
 		}
 	}
+	prefix := provider + "-" + o.Class
+	prefix = strings.TrimRight(prefix[:min(len(prefix), maxPrefix)], "-")
+	digest := sha256.Sum256([]byte(strings.Join(words, " ") + o.ObservedTime.UTC().String()))
+	suffix := base32.HexEncoding.EncodeToString(digest[:])[:suffixLength]
+	words[nameAt] = prefix + "-" + strings.ToLower(suffix)
 	words = append(words, l.Flags...)
 	for i, word := range words {
 		words[i] = quoted(word)

@@ -1,21 +1,23 @@
 package federation
 
 import (
-	"fmt"
 	"os/exec"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/test"
 )
 
-// names returns a Liqoctl that names slices one after the other.
-func names() Liqoctl {
-	n := 0
-	return Liqoctl{Suffix: func() string { n++; return fmt.Sprintf("x%d", n) }}
+// goldAt is an Offer of which the amounts were worked out so long after noon.
+func goldAt(after time.Duration) *rest.FederationOffer {
+	return &rest.FederationOffer{OfferStatus: v1alpha1.OfferStatus{Class: "gold", ObservedTime: metav1.NewTime(noon.Add(after))}}
 }
 
 // words returns what liqoctl would get from a shell.
@@ -31,8 +33,8 @@ func words(t *testing.T, command string) []string {
 }
 
 func TestTheCommandAsksForTheAmounts(t *testing.T) {
-	got := names().CreateSlice("milan", "gold", quantities(t, "cpu=3500m,memory=18Gi,pods=20,nvidia.com/gpu=2,ephemeral-storage=10Gi"))
-	const want = "liqoctl create resourceslice milan-gold-x1 --remote-cluster-id milan --class gold --cpu 3500m --memory 18Gi --pods 20" +
+	got := Liqoctl{}.CreateSlice("milan", goldAt(0), quantities(t, "cpu=3500m,memory=18Gi,pods=20,nvidia.com/gpu=2,ephemeral-storage=10Gi"))
+	const want = "liqoctl create resourceslice milan-gold-bdn9m --remote-cluster-id milan --class gold --cpu 3500m --memory 18Gi --pods 20" +
 		" --resource ephemeral-storage=10Gi --resource nvidia.com/gpu=2"
 	if got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -47,16 +49,25 @@ func TestAShellTakesEachWordAsItIs(t *testing.T) {
 	}
 }
 
-func TestNamesOfSlicesAreShortAndDiffer(t *testing.T) {
+// liqoctl changes a slice of the same name.
+func TestNamesOfSlicesAreShortAndDifferWhereTheyAskForMore(t *testing.T) {
+	name := func(provider string, after time.Duration, cpu string, flags ...string) string {
+		return words(t, Liqoctl{flags}.CreateSlice(provider, goldAt(after), quantities(t, "cpu="+cpu)))[2]
+	}
 	long := strings.Repeat("a", 39)
 	seen := map[string]bool{}
 	for _, provider := range []string{"milan", long, long + "-b"} {
-		for range 2 {
-			name := words(t, NewLiqoctl().CreateSlice(provider, "gold", nil))[2]
-			if len(validation.IsDNS1123Label(name)) > 0 || len(name) > maxPrefix+1+suffixLength || strings.Contains(name, "--") || seen[name] {
-				t.Errorf("it is named %s", name)
+		for _, after := range []time.Duration{0, time.Second} {
+			for _, cpu := range []string{"1", "2"} {
+				got := name(provider, after, cpu)
+				if len(validation.IsDNS1123Label(got)) > 0 || len(got) > maxPrefix+1+suffixLength || strings.Contains(got, "--") || seen[got] {
+					t.Errorf("it is named %s", got)
+				}
+				seen[got] = true
 			}
-			seen[name] = true
 		}
+	}
+	if got := name("milan", 0, "1", "--context", "rome"); !seen[got] {
+		t.Errorf("the same slice has another name in another terminal: %s", got)
 	}
 }

@@ -106,7 +106,7 @@ func grantable(amounts v1alpha1.Quantities) v1alpha1.Quantities {
 // there is one.
 func Fit(
 	providers []rest.FederationProvider, amounts v1alpha1.Quantities,
-	command func(provider, class string, amounts v1alpha1.Quantities) string,
+	command func(provider string, o *rest.FederationOffer, amounts v1alpha1.Quantities) string,
 ) (found bool) {
 	for i := range providers {
 		p := &providers[i]
@@ -114,7 +114,7 @@ func Fit(
 		for _, o := range p.Offers {
 			wanted, ok := request(&o, amounts)
 			if ok {
-				o.Command, found = command(p.ClusterID, o.Class, wanted), true
+				o.Command, found = command(p.ClusterID, &o, wanted), true
 			}
 			if ok || len(amounts) == 0 {
 				kept = append(kept, o)

@@ -138,7 +138,7 @@ func TestOnlyWhatFitsIsKept(t *testing.T) {
 		providers := []rest.FederationProvider{{ClusterID: "milan", Offers: read.Offers}}
 		wanted, err := ParseAmounts(fits)
 		test.Must(t, err)
-		found := Fit(providers, wanted, names().CreateSlice)
+		found := Fit(providers, wanted, Liqoctl{}.CreateSlice)
 		got := ""
 		for _, o := range providers[0].Offers {
 			got += o.Class + " "
