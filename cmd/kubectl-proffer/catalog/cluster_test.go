@@ -234,12 +234,14 @@ func TestTheRolesOfTheOperatorAreForTheSecretsOfIdentities(t *testing.T) {
 		}
 		return ""
 	})
-	if stderr != "warning: bern: Liqo has not written its kubeconfig yet\n" {
+	if want := "warning: bern: Liqo has not written its kubeconfig yet\nwarning: the Roles of identities that are gone are not known: roles.rbac"; !strings.HasPrefix(stderr, want) {
 		t.Errorf("it says %s", stderr)
 	}
-	for _, object := range objects(t, strings.TrimPrefix(stdout, "---\n")) {
+	roles := objects(t, strings.TrimPrefix(stdout, "---\n"))
+	for _, object := range roles {
 		kubetest.Create(t, object)
 	}
+	testFormerRoles(t, roles)
 	reviews, err := authorizationv1client.NewForConfig(kubetest.Cluster(t).Config)
 	test.Must(t, err)
 	review := func(secret, verb string) bool {
@@ -261,5 +263,64 @@ func TestTheRolesOfTheOperatorAreForTheSecretsOfIdentities(t *testing.T) {
 		if review("other", verb) || review("", verb) || verb != "get" && review("kubeconfig-controlplane-milan", verb) {
 			t.Errorf("the operator may %s too much", verb)
 		}
+	}
+}
+
+// testFormerRoles makes the same Roles in a namespace without an identity, and deletes them as is printed.
+func testFormerRoles(t *testing.T, roles []*unstructured.Unstructured) {
+	t.Helper()
+	for _, object := range roles {
+		object = object.DeepCopy()
+		object.SetNamespace("default")
+		object.SetResourceVersion("")
+		test.Must(t, kubetest.API(t).Create(t.Context(), object))
+		other := object.DeepCopy() // It is somebody else's.
+		other.SetResourceVersion("")
+		other.SetName("other")
+		kubetest.Create(t, other)
+	}
+	warnings := func() []string {
+		_, stderr, status := call(t, "admin", "--roles")
+		if status != 0 {
+			t.Fatal(stderr)
+		}
+		return strings.Split(stderr, "\n")
+	}
+	allowAdmin(t)
+	var command string
+	test.Eventually(t, func() string {
+		all := warnings()
+		var found bool
+		if _, command, found = strings.Cut(all[1], "warning: no identity is left in namespace default: kubectl "); !found || len(all) != 3 {
+			return strings.Join(all, "\n")
+		}
+		return ""
+	})
+	c := kubetest.Cluster(t)
+	_, err := test.Kubectl(t.Context(), filepath.Join(c.Assets, "kubectl"), c.KubeconfigFile(t), "", strings.Fields(command)...)
+	test.Must(t, err)
+	if all := warnings(); len(all) != 2 {
+		t.Errorf("after %s: %s", command, all)
+	}
+}
+
+// allowAdmin lets user admin list identities and Roles.
+func allowAdmin(t *testing.T) {
+	t.Helper()
+	for _, object := range objects(t, `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: catalog-admin}
+rules:
+- {apiGroups: [authentication.liqo.io], resources: [identities], verbs: [list]}
+- {apiGroups: [rbac.authorization.k8s.io], resources: [roles], verbs: [list]}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: catalog-admin}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: catalog-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: admin}]
+`) {
+		kubetest.Create(t, object)
 	}
 }

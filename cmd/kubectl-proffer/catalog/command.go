@@ -43,7 +43,7 @@ A provider that cannot be read is left out, and a warning says why.
 It needs the rights to list identities of Liqo and to get their Secrets. With --federation it asks
 the operator in this cluster, which reads the providers if it has the component federation, and
 needs Role proffer-plugin-reader in the namespace of the operator instead. --roles prints the Roles
-with which the operator can get the Secrets.
+with which the operator can get the Secrets, and names those to delete, if you may list roles.
 
 Exit status: 0 if everything could be read, 1 if some provider or Offer is missing or expired, 2 if
 nothing fits, 3 for an error.`

@@ -4,12 +4,16 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"sigs.k8s.io/yaml"
 
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/peering"
+	"proffer.dev/proffer/internal/source/federation"
 )
 
 const (
@@ -19,8 +23,15 @@ const (
 	operatorAccount = "proffer"
 )
 
+// roleLabels are on each Role, and on its RoleBinding.
+var roleLabels = labels.Set{
+	"app.kubernetes.io/name": "proffer", "app.kubernetes.io/component": "federation",
+	"app.kubernetes.io/part-of": "proffer",
+}
+
 // printRoles prints what lets an operator in this namespace get the Secrets of all identities, and nothing else: a
-// Role and a RoleBinding in each tenant namespace.
+// Role and a RoleBinding in each tenant namespace. It names the Roles of identities that are gone, and how to delete
+// them.
 func (o *catalogOptions) printRoles(ctx context.Context) error {
 	c, err := peering.Connect(o.flags)
 	if err != nil {
@@ -48,15 +59,34 @@ func (o *catalogOptions) printRoles(ctx context.Context) error {
 			return err
 		}
 	}
+	if o.provider == "" {
+		o.warnOfFormer(ctx, c, ids)
+	}
 	return nil
+}
+
+// warnOfFormer prints a command for each Role in a namespace without an identity.
+func (o *catalogOptions) warnOfFormer(ctx context.Context, c *peering.Client, ids []federation.Identity) {
+	roles, err := c.Objects.Resource(rbacv1.SchemeGroupVersion.WithResource("roles")).
+		List(ctx, metav1.ListOptions{LabelSelector: roleLabels.String()})
+	if err != nil {
+		fmt.Fprintln(o.streams.ErrOut, "warning: the Roles of identities that are gone are not known: "+
+			output.OneLine(err.Error()))
+		return
+	}
+	for i := range roles.Items {
+		role := &roles.Items[i]
+		former := !slices.ContainsFunc(ids, func(id federation.Identity) bool { return id.Namespace == role.GetNamespace() })
+		if former && role.GetName() == federationRole {
+			fmt.Fprintf(o.streams.ErrOut, "warning: no identity is left in namespace %s: "+
+				"kubectl -n %[1]s delete role,rolebinding %s\n", role.GetNamespace(), federationRole)
+		}
+	}
 }
 
 // roleIn returns what lets an operator get these Secrets of a namespace.
 func roleIn(namespace string, secrets []string, operatorNamespace string) (*rbacv1.Role, *rbacv1.RoleBinding) {
-	meta := metav1.ObjectMeta{Namespace: namespace, Name: federationRole, Labels: map[string]string{
-		"app.kubernetes.io/name": "proffer", "app.kubernetes.io/component": "federation",
-		"app.kubernetes.io/part-of": "proffer",
-	}}
+	meta := metav1.ObjectMeta{Namespace: namespace, Name: federationRole, Labels: roleLabels}
 	kind := func(name string) metav1.TypeMeta {
 		return metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: name}
 	}
