@@ -57,14 +57,19 @@ func TestProvidersThatAnswerWithoutEndTakeLittleMemory(t *testing.T) {
 	const tolerance = 128 << 20 // Ten are read at a time.
 	s := operatortest.Start(t)
 	small := peak(t, s, "catalog")
-	for i, name := range []string{"endless", "zipped", "deep", "crowd"} {
+	for i, h := range []hostile{
+		hostileProviders["endless"], hostileProviders["zipped"], hostileProviders["deep"], hostileProviders["crowd"],
+		hostileBrokers["many"], hostileBrokers["vast"], hostileBrokers["fat"],
+	} {
 		for n := range 4 {
-			addHostile(t, s, fmt.Sprintf("%s-%d-%d", name, i, n), hostileProviders[name].serve)
+			addHostile(t, s, fmt.Sprintf("hostile-%d-%d", i, n), h.serve)
 		}
 	}
-	got := peakOf(t, 1, s, "catalog")
-	t.Logf("%d MB, %d MB without them", got>>20, small>>20)
-	if got > small+tolerance {
-		t.Errorf("it takes %d bytes, and %d without them", got, small)
+	for _, command := range []string{"catalog", "providers"} {
+		got := peakOf(t, 1, s, command)
+		t.Logf("%s: %d MB, %d MB without them", command, got>>20, small>>20)
+		if got > small+tolerance {
+			t.Errorf("%s takes %d bytes, and %d without them", command, got, small)
+		}
 	}
 }

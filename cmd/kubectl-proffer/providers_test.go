@@ -24,6 +24,10 @@ var hostileBrokers = map[string]hostile{
 		providers := strings.Repeat(`{"clusterID":"x","because":`+quotedEscapes+`},`, 10_000)
 		_, _ = fmt.Fprintf(w, `{"metadata":{"resourceVersion":"1"},"status":{"providers":[%s]}}`, strings.TrimSuffix(providers, ","))
 	}, ""},
+	"fat": {func(w http.ResponseWriter, _ *http.Request) {
+		providers := strings.Repeat(`{"resources":[{}`+strings.Repeat(",{}", 2000)+"]},", 10_000/64)
+		_, _ = fmt.Fprintf(w, `{"metadata":{"resourceVersion":"1"},"status":{"providers":[%s]}}`, strings.TrimSuffix(providers, ","))
+	}, ""},
 	"vast": {func(w http.ResponseWriter, r *http.Request) {
 		writeEndless(w, r, `{"metadata":{"resourceVersion":"1"},"status":{"providers":[{}`, `,{}`)
 	}, "its answer has more than 4 MiB"},
@@ -56,7 +60,7 @@ func TestAHostileBrokerHarmsOnlyItself(t *testing.T) {
 	addForged(t, s, warnings)
 	stolen, _ := addThieves(t, s, warnings)
 	status, stdout, stderr := plugin(t, s, "providers", "--request-timeout=5m")
-	if status != 1 || strings.Count(stdout, "\nmany ") != 64 || !strings.Contains(stdout, "milan: no ProviderChoice, so the broker chooses") {
+	if status != 1 || strings.Count(stdout, "\nmany ") != 64 || strings.Count(stdout, "\nfat ") != 64 || !strings.Contains(stdout, "milan: no ProviderChoice, so the broker chooses") {
 		t.Errorf("exit status %d, %d rows of many\n%.3000s", status, strings.Count(stdout, "\nmany "), stdout)
 	}
 	got := map[string]string{}

@@ -19,8 +19,9 @@ import (
 const (
 	// maxAttempts bounds how often a write is tried while others change the choice.
 	maxAttempts = 5
-	// maxPart bounds the spec of a ProviderChoice, each provider in its status and each other field of that, in bytes.
-	maxPart = 64 << 10
+	// maxProvider bounds each provider in the status of a ProviderChoice, and maxPart each other part, in bytes of JSON.
+	maxProvider = 8 << 10
+	maxPart     = 32 << 10
 	// fieldManager owns the fields that are set.
 	fieldManager = "kubectl-proffer"
 )
@@ -170,76 +171,72 @@ func explain(err error) error {
 // makes each text one line that can be printed.
 func readChoice(answer io.Reader) (*Choice, error) {
 	limited := &io.LimitedReader{R: answer, N: maxAnswer}
-	in, version, object := jsonstream.NewReader(limited), "", map[string]any{}
+	in, c := jsonstream.NewReader(limited), &Choice{}
 	err := in.Object(func(key string) (err error) {
 		switch key {
 		case "metadata":
 			_, err = in.Members(func(key string) (err error) {
 				switch key {
 				case "resourceVersion":
-					version, _, err = in.String(maxName)
+					c.version, _, err = in.String(maxName)
 				case "generation":
-					object[key], err = printable(in)
+					err = decodeField(in, maxPart, key, c)
 				}
 				return err
 			})
 		case "spec":
-			object[key], err = printable(in)
+			err = decodeField(in, maxPart, key, c)
 		case "status":
-			object[key], err = readStatus(in)
+			err = readStatus(in, &c.Status)
 		}
 		return err
 	})
-	var c Choice
 	switch {
 	case err != nil && limited.N <= 0:
 		return nil, fmt.Errorf("its answer has more than %d MiB", maxAnswer>>20)
-	case err == nil && version == "":
+	case err == nil && c.version == "":
 		err = errors.New("it has no resourceVersion")
-	case err == nil:
-		var text []byte
-		if text, err = json.Marshal(object); err == nil {
-			err = json.Unmarshal(text, &c)
-		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("its answer is not a ProviderChoice: %w", err)
 	}
-	c.version = version
-	return &c, nil
+	return c, nil
 }
 
 // readStatus reads a status. It reads one provider after the other, up to maxItems.
-func readStatus(in *jsonstream.Reader) (map[string]any, error) {
-	status, providers := map[string]any{}, []any{}
-	_, err := in.Members(func(key string) (err error) {
+func readStatus(in *jsonstream.Reader, into *v1alpha1.ProviderChoiceStatus) error {
+	_, err := in.Members(func(key string) error {
 		if key != "providers" {
-			if len(status) < maxItems {
-				status[key], err = printable(in)
-			}
-			return err
+			return decodeField(in, maxPart, key, into)
 		}
-		_, err = in.Elements(func() error {
-			if len(providers) >= maxItems {
+		_, err := in.Elements(func() error {
+			if len(into.Providers) >= maxItems {
 				return nil
 			}
-			p, err := printable(in)
-			providers = append(providers, p)
+			var field struct{ Provider v1alpha1.ChoiceOfProvider }
+			err := decodeField(in, maxProvider, "Provider", &field)
+			into.Providers = append(into.Providers, field.Provider)
 			return err
 		})
 		return err
 	})
-	status["providers"] = providers
-	return status, err
+	return err
 }
 
-// printable reads a value of at most maxPart bytes, whose texts can be printed.
-func printable(in *jsonstream.Reader) (any, error) {
-	value, whole, err := in.Value(maxPart)
-	if err == nil && !whole {
-		err = fmt.Errorf("a part of it has more than %d KiB", maxPart>>10)
+// decodeField decodes a value of at most this many bytes as a field, with texts that can be printed.
+func decodeField(in *jsonstream.Reader, most int, key string, into any) error {
+	value, whole, err := in.Value(most)
+	if err != nil {
+		return err
 	}
-	return tidyValue(value), err
+	if !whole {
+		return fmt.Errorf("a part of it has more than %d KiB", most>>10)
+	}
+	text, err := json.Marshal(map[string]any{key: tidyValue(value)})
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, into)
 }
 
 // tidyValue shortens lists and texts, and makes each text one line.

@@ -48,10 +48,10 @@ func TestABrokerCannotWriteMoreThanIsShown(t *testing.T) {
 	text, err := json.Marshal(hostile)
 	test.Must(t, err)
 	note := fmt.Sprintf(`{"namespace":%[1]s,"provider":%[1]s,"because":%[1]s}`, text)
-	provider := fmt.Sprintf(`{"clusterID":%[1]s,"rejectedBy":%[1]s,"because":%[1]s,"uptimePercent":%[1]s,"latencyMs":%[1]s,"resources":%s}`,
-		text, listOf(100, fmt.Sprintf(`{"name":%[1]s,"price":%[1]s,"remaining":%[1]s}`, text)))
+	provider := fmt.Sprintf(`{"clusterID":%[1]s,"rejectedBy":%[1]s,"because":%[1]s,"uptimePercent":%[1]s,"latencyMs":%[1]s,"resources":[{"name":%[1]s,"price":%[1]s,"remaining":%[1]s},%[2]s}`,
+		text, listOf(80, "{}")[1:])
 	got, err := readChoice(strings.NewReader(object(
-		`"providers":`+listOf(1000, string(text))+`,"require":`+listOf(100, fmt.Sprintf(`{"kpi":%[1]s,"resource":%[1]s,"min":%[1]s}`, text)),
+		`"providers":`+listOf(200, string(text))+`,"require":`+listOf(20, fmt.Sprintf(`{"kpi":%[1]s,"resource":%[1]s,"min":%[1]s}`, text)),
 		`"chosenProviders":"`+strings.Repeat("x", 10_000)+`","draining":`+listOf(100, note)+`,"providers":`+listOf(70, provider),
 	)))
 	test.Must(t, err)
@@ -69,7 +69,8 @@ func TestABrokerCannotWriteMoreThanIsShown(t *testing.T) {
 
 	for name, tc := range map[string]struct{ text, want string }{
 		"many small providers": {object("", `"providers":`+listOf(10_000, `{"clusterID":"oslo"}`)), ""},
-		"a large field":        {object(`"providers":["`+strings.Repeat("x", maxPart)+`"]`, ""), "its answer is not a ProviderChoice: a part of it has more than 64 KiB"},
+		"a large field":        {object(`"providers":["`+strings.Repeat("x", maxPart)+`"]`, ""), "its answer is not a ProviderChoice: a part of it has more than 32 KiB"},
+		"a large provider":     {object("", `"providers":[{"because":"`+strings.Repeat("x", maxProvider)+`"}]`), "a part of it has more than 8 KiB"},
 		"a large answer":       {object("", `"x":`+listOf(maxAnswer/2, "{}")), "its answer has more than 4 MiB"},
 		"another type":         {object(`"providers":7`, ""), "its answer is not a ProviderChoice: "},
 		"a list":               {`[]`, "its answer is not a ProviderChoice: "},
