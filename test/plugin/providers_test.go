@@ -106,7 +106,33 @@ func TestAConsumerChoosesThroughKubectl(t *testing.T) {
 	expect("reset", 0, "milan: the ProviderChoice is deleted, and the broker chooses.\n")
 	expect("", 0, "milan: no ProviderChoice, so the broker chooses. To see its providers: kubectl proffer providers choose --all --broker milan\n")
 
+	testWithoutPlugin(t, alice)
+	expect("", 0, "  set: choose paris\n")
+
 	must(t, "delete", "crd", "providerchoices.proffer.dev")
 	expect("reset", 1, "it serves no ProviderChoice to this cluster: it has no component orchestrator")
 	must(t, "apply", "--server-side", "-f", "../../config/components/orchestrator/providerchoice_crd.yaml")
+}
+
+// testWithoutPlugin writes a choice as the page says that kubectl alone does.
+func testWithoutPlugin(t *testing.T, alice string) {
+	t.Helper()
+	dir, n := t.TempDir(), 0
+	test.Must(t, os.WriteFile(filepath.Join(dir, "choice.yaml"), []byte("apiVersion: proffer.dev/v1alpha1\nkind: ProviderChoice\n"+
+		"metadata: {name: providers}\nspec: {providers: [paris]}\n"), 0o600))
+	for _, block := range test.Blocks(test.Read(t, "../../docs/reference/commands/providers.md"), "console") {
+		if !strings.Contains(block.Text, "milan.yaml") {
+			continue
+		}
+		block.Text = strings.ReplaceAll(block.Text, "\\\n", "")
+		for _, step := range block.Steps() {
+			n++
+			if r := shell(t.Context(), alice, "cd "+dir+" && "+step.Command); r.status != 0 {
+				t.Errorf("%s: %s", step.Command, r.stderr)
+			}
+		}
+	}
+	if n != 3 {
+		t.Errorf("%d commands on the page", n)
+	}
 }
