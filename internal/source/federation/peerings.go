@@ -1,6 +1,7 @@
 package federation
 
 import (
+	"cmp"
 	"maps"
 	"path"
 	"slices"
@@ -47,9 +48,12 @@ type slice struct {
 	rest.FederationSlice
 }
 
+// liqoClass is the class that Liqo takes a ResourceSlice without one to have.
+const liqoClass = "default"
+
 // watchPeerings returns empty caches, and informers that keep them up to date. They call wake when an
-// identity has changed.
-func watchPeerings(objects dynamic.Interface, wake func(), log logr.Logger) (*peerings, kube.CRDInformers) {
+// identity has changed, and ours when a ResourceSlice has.
+func watchPeerings(objects dynamic.Interface, wake, ours func(), log logr.Logger) (*peerings, kube.CRDInformers) {
 	p := &peerings{
 		kube.NewObjectCache(parseIdentity), kube.NewObjectCache(parseCluster),
 		kube.NewObjectCache(func(u *unstructured.Unstructured) string { return kube.Text(u, "spec", "clusterID") }),
@@ -75,7 +79,7 @@ func watchPeerings(objects dynamic.Interface, wake func(), log logr.Logger) (*pe
 			Strip: kube.KeepFields(
 				[]string{"spec", "class"}, []string{"spec", "providerClusterID"}, []string{"status", "conditions"},
 			),
-		}, none, p.slices),
+		}, ours, p.slices),
 	}
 }
 
@@ -133,6 +137,26 @@ func (p *peerings) identities() (all []Identity) {
 		}
 	}
 	sortIdentities(all)
+	return all
+}
+
+// accepted returns the classes in which this cluster has an accepted ResourceSlice, by provider. A ResourceSlice
+// counts in the namespace of an identity at the provider: Liqo lets each consumer write any ResourceSlice, with its
+// status, into a namespace of its own.
+func (p *peerings) accepted() map[string]map[string]bool {
+	at, all := map[[2]string]bool{}, map[string]map[string]bool{}
+	for _, id := range p.identities() {
+		at[[2]string{id.Namespace, id.Provider}] = true
+	}
+	for key, s := range p.slices.All() {
+		if !s.Accepted || !at[[2]string{path.Dir(key), s.provider}] {
+			continue
+		}
+		if all[s.provider] == nil {
+			all[s.provider] = map[string]bool{}
+		}
+		all[s.provider][cmp.Or(s.Class, liqoClass)] = true
+	}
 	return all
 }
 

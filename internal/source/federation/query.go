@@ -103,6 +103,21 @@ func hourPrice(o *rest.FederationOffer, name corev1.ResourceName) *big.Rat {
 	return value
 }
 
+// nano is the number of units of NanoPrice in one of a currency.
+const nano = 1_000_000_000
+
+// NanoPrice returns the price of one unit of a resource for an hour in 10^-9 of the currency of an Offer, rounded
+// up, and whether the Offer has one.
+func NanoPrice(o *rest.FederationOffer, name corev1.ResourceName) (price int64, priced bool) {
+	value := hourPrice(o, name)
+	if value == nil {
+		return 0, false
+	}
+	value.Mul(value, big.NewRat(nano, 1))
+	whole, rest := new(big.Int).QuoRem(value.Num(), value.Denom(), new(big.Int))
+	return whole.Int64() + int64(rest.Sign()), true // The bounds of a price leave room for that.
+}
+
 // regionOf returns the region that the labels of an Offer name, empty for none.
 func regionOf(o *rest.FederationOffer) string {
 	for _, name := range regions {

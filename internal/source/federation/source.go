@@ -13,7 +13,9 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
 
@@ -36,6 +38,8 @@ const (
 	// them: each new identity is read at once.
 	lookPeriod = 5 * time.Second
 	lookBurst  = 5
+	// maxFirst bounds the wait for the first readings. It is long enough for MaxProviders of which none answers.
+	maxFirst = 2 * time.Minute
 )
 
 // Source keeps what the providers of this cluster publish to it. It runs in every replica, each of which serves
@@ -49,8 +53,14 @@ type Source struct {
 	// reading is held while a provider is read.
 	reading chan struct{}
 	log     logr.Logger
+	// changed are called after a change of what is known, apart from the times of Offers.
+	changed []func()
 
 	mu sync.Mutex
+	// started is when the source started, zero before that, and complete is set from the end of the first readings
+	// on.
+	started  time.Time
+	complete bool
 	// providers are the latest readings by cluster ID.
 	providers map[string]*provider
 }
@@ -71,8 +81,18 @@ func New(objects dynamic.Interface, secrets corev1client.SecretsGetter, log logr
 		secrets: secrets, log: log, identitiesChanged: make(chan struct{}, 1),
 		reading: make(chan struct{}, maxReadings), providers: map[string]*provider{},
 	}
-	s.peerings, s.informers = watchPeerings(objects, s.wake, log)
+	s.peerings, s.informers = watchPeerings(objects, s.wake, s.tell, log)
 	return s
+}
+
+// OnChange has a function called after each change of what is known, apart from the times of Offers. It must not
+// block, and is set before Start.
+func (s *Source) OnChange(changed func()) { s.changed = append(s.changed, changed) }
+
+func (s *Source) tell() {
+	for _, changed := range s.changed {
+		changed()
+	}
 }
 
 // wake lets the source look at the identities again.
@@ -88,6 +108,9 @@ func (*Source) NeedLeaderElection() bool { return false }
 
 // Start implements manager.Runnable. It reads the providers until the context ends.
 func (s *Source) Start(ctx context.Context) error {
+	s.mu.Lock()
+	s.started = time.Now()
+	s.mu.Unlock()
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error { return s.informers.Start(ctx) })
 	group.Go(func() error {
@@ -165,8 +188,8 @@ func (s *Source) readOnce(ctx context.Context, id Identity) (r Reading) {
 func (s *Source) note(ctx context.Context, id string, r Reading, err error) {
 	now := time.Now()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	if ctx.Err() != nil {
+		s.mu.Unlock()
 		return // The identity is gone, and keep may have forgotten the provider already. Or the process ends.
 	}
 	was := s.providers[id]
@@ -181,6 +204,19 @@ func (s *Source) note(ctx context.Context, id string, r Reading, err error) {
 	}
 	is.problems = r.Problems
 	s.providers[id] = is
+	s.mu.Unlock()
+	if was == nil || !equality.Semantic.DeepEqual(lasting(was.offers), lasting(is.offers)) {
+		s.tell()
+	}
+}
+
+// lasting returns Offers without what changes all the time.
+func lasting(offers []rest.FederationOffer) []rest.FederationOffer {
+	out := slices.Clone(offers)
+	for i := range out {
+		out[i].Expired, out[i].ObservedTime, out[i].ValidUntil = false, metav1.Time{}, metav1.Time{}
+	}
+	return out
 }
 
 // keep forgets the providers of which no identity is there any more, and notes of others that they are not read.
@@ -210,7 +246,7 @@ func (s *Source) Federation(now time.Time) rest.Federation {
 			p = &rest.FederationProvider{}
 			all[id] = p
 		}
-		p.Publishes, p.Problems, p.Offers = read.publishes, read.problems, slices.Clone(read.offers)
+		p.Publishes, p.Problems, p.Offers = read.publishes, read.problems, read.at(now)
 		if !read.read.IsZero() {
 			p.ReadTime = new(read.read)
 		}
@@ -222,12 +258,57 @@ func (s *Source) Federation(now time.Time) rest.Federation {
 		if p.Offers == nil {
 			p.Offers = []rest.FederationOffer{}
 		}
-		for i := range p.Offers {
-			p.Offers[i].Expired = !now.Before(p.Offers[i].ValidUntil.Time) ||
-				p.ReadTime != nil && now.Sub(*p.ReadTime) > maxUnread
-		}
 		f.Providers = append(f.Providers, *p)
 	}
 	slices.SortFunc(f.Providers, func(a, b rest.FederationProvider) int { return cmp.Compare(a.ClusterID, b.ClusterID) })
 	return f
+}
+
+// at returns the Offers as of now: one has expired whose time is over, or whose provider could not be read for
+// maxUnread.
+func (p *provider) at(now time.Time) []rest.FederationOffer {
+	out := slices.Clone(p.offers)
+	for i := range out {
+		out[i].Expired = !now.Before(out[i].ValidUntil.Time) || !p.read.IsZero() && now.Sub(p.read) > maxUnread
+	}
+	return out
+}
+
+// Ours returns the Offers of the classes in which this cluster has an accepted ResourceSlice, by provider, as of
+// now. Those of a provider are sorted by class.
+func (s *Source) Ours(now time.Time) map[string][]rest.FederationOffer {
+	classes := s.peerings.accepted()
+	all := map[string][]rest.FederationOffer{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, ours := range classes {
+		if p := s.providers[id]; p != nil {
+			all[id] = slices.DeleteFunc(p.at(now), func(o rest.FederationOffer) bool { return !ours[o.Class] })
+		}
+	}
+	return all
+}
+
+// Complete reports whether each provider that was there at first has been read, or could not be: until then, Ours
+// lacks some. It is true at the latest maxFirst after the start.
+func (s *Source) Complete(now time.Time) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.complete = s.complete || !s.started.IsZero() && (now.Sub(s.started) > maxFirst || s.haveRead())
+	return s.complete
+}
+
+// haveRead reports whether each identity that is read has been. The caller holds the lock.
+func (s *Source) haveRead() bool {
+	for _, i := range s.informers {
+		select {
+		case <-i.Done():
+		default:
+			return false
+		}
+	}
+	all := s.peerings.identities()
+	return !slices.ContainsFunc(all[:min(len(all), MaxProviders)], func(id Identity) bool {
+		return s.providers[id.Provider] == nil
+	})
 }

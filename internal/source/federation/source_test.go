@@ -64,12 +64,24 @@ func peer(t testing.TB, id string, p *providertest.Provider) *unstructured.Unstr
 func startSource(t testing.TB) *Source {
 	t.Helper()
 	keepCRDs(t)
+	s := newSource(t)
+	run(t, s)
+	return s
+}
+
+func newSource(t testing.TB) *Source {
+	t.Helper()
 	config := kubetest.Cluster(t).Config
 	objects, err := dynamic.NewForConfig(config)
 	test.Must(t, err)
 	secrets, err := corev1client.NewForConfig(config)
 	test.Must(t, err)
-	s := New(objects, secrets, logr.Discard())
+	return New(objects, secrets, logr.Discard())
+}
+
+// run runs a source until the test ends.
+func run(t testing.TB, s *Source) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -78,7 +90,6 @@ func startSource(t testing.TB) *Source {
 		}
 	})
 	t.Cleanup(func() { cancel(); running.Wait() })
-	return s
 }
 
 // of returns what a source knows of a provider, nil if it does not know it.
@@ -391,4 +402,130 @@ func TestWhatLiqoKnowsOfAProviderIsShown(t *testing.T) {
 		}
 		return cmp.Diff(want, *p)
 	})
+}
+
+// ourSlice creates a ResourceSlice of this cluster that a provider has answered.
+func ourSlice(t testing.TB, namespace, name, provider, class, answer string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "authentication.liqo.io/v1beta1", "kind": "ResourceSlice",
+		"metadata": map[string]any{"namespace": namespace, "name": name, "labels": map[string]any{"liqo.io/replication": "true"}},
+		"spec":     map[string]any{"class": class, "providerClusterID": provider},
+	}}
+	return createWithStatus(t, u, map[string]any{"conditions": []any{map[string]any{
+		"type": "Resources", "status": answer, "lastTransitionTime": "2026-11-25T10:00:00Z", "reason": "r", "message": "m",
+	}}})
+}
+
+func TestOursAreTheOffersOfTheClassesThatWeHave(t *testing.T) {
+	now := time.Now()
+	milan, oslo := providertest.New(t, nil, offersOf(now)...), providertest.New(t, nil, offersOf(now)...)
+	peer(t, "milan", milan)
+	peer(t, "oslo", oslo)
+	ourSlice(t, "liqo-tenant-milan", "ours", "milan", "gold", "Accepted")
+	ourSlice(t, "liqo-tenant-milan", "denied", "milan", "silver", "Denied")
+	// A consumer may write any ResourceSlice into its own tenant namespace.
+	ourSlice(t, "liqo-tenant-oslo", "forged", "milan", "spot", "Accepted")
+	ourSlice(t, "default", "stray", "oslo", "gold", "Accepted")
+	changed := make(chan struct{}, 1)
+	s := newSource(t)
+	s.OnChange(func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	})
+	if s.Complete(now) {
+		t.Error("it is complete before its start")
+	}
+	run(t, s)
+	classes := func(at time.Time) string {
+		text := ""
+		for id, offers := range s.Ours(at) {
+			for _, o := range offers {
+				text += fmt.Sprintf("%s %s %v %s;", id, o.Class, o.Expired, o.Prices["cpu"])
+			}
+		}
+		return text
+	}
+	test.Eventually(t, func() string {
+		if got := classes(now); !s.Complete(now) || got != "milan gold false 0.021;" {
+			return fmt.Sprintf("complete %v: %q", s.Complete(now), got)
+		}
+		return ""
+	})
+	if got := classes(now.Add(15 * time.Minute)); got != "milan gold true 0.021;" {
+		t.Errorf("a quarter of an hour later: %q", got)
+	}
+	// await waits until the source has told of a change after which this holds.
+	await := func(want string) {
+		t.Helper()
+		for got := classes(now); got != want; got = classes(now) {
+			select {
+			case <-changed:
+			case <-t.Context().Done():
+				t.Fatalf("no change is told of: %q, want %q", got, want)
+			}
+		}
+	}
+	dearer := offersOf(now)
+	dearer[0].Status.Prices["cpu"] = "0.5"
+	milan.Publish(dearer...)
+	await("milan gold false 0.5;")
+	ourSlice(t, "liqo-tenant-milan", "second", "milan", "spot", "Accepted")
+	await("milan gold false 0.5;milan spot false ;")
+}
+
+func TestOnlyAChangeIsToldOf(t *testing.T) {
+	s, told := New(nil, nil, logr.Discard()), 0
+	s.OnChange(func() { told++ })
+	note := func(change func(*v1alpha1.Offer)) int {
+		t.Helper()
+		var items []any
+		for _, o := range offersOf(noon) {
+			change(&o)
+			items = append(items, o)
+		}
+		read, err := readFrom(t, items...)
+		test.Must(t, err)
+		told = 0
+		s.note(t.Context(), "milan", read, nil)
+		return told
+	}
+	same := func(*v1alpha1.Offer) {}
+	for _, tc := range []struct {
+		name   string
+		change func(*v1alpha1.Offer)
+		want   int
+	}{
+		{"the first", same, 1}, {"the same", same, 0},
+		{"renewed", func(o *v1alpha1.Offer) {
+			o.Status.ObservedTime.Time, o.Status.ValidUntil.Time = noon.Add(time.Minute), noon.Add(time.Hour)
+		}, 0},
+		{"a title", func(o *v1alpha1.Offer) { o.Status.Title = "new" }, 1}, {"back", same, 1},
+	} {
+		if got := note(tc.change); got != tc.want {
+			t.Errorf("%s: told %d times, want %d", tc.name, got, tc.want)
+		}
+	}
+	told = 0
+	s.note(t.Context(), "milan", Reading{}, errors.New("it does not answer"))
+	if told != 0 {
+		t.Error("an error that may pass is told of")
+	}
+	s.note(t.Context(), "milan", Reading{}, errNotPublished)
+	if told != 1 {
+		t.Error("that nothing is published is not told of")
+	}
+}
+
+func TestTheFirstReadingsAreNotAwaitedForEver(t *testing.T) {
+	s := New(nil, nil, logr.Discard())
+	s.started = noon
+	if s.Complete(noon.Add(maxFirst)) {
+		t.Error("it is complete without a list of identities")
+	}
+	if !s.Complete(noon.Add(maxFirst+time.Second)) || !s.Complete(noon) {
+		t.Error("it is never complete")
+	}
 }
