@@ -20,7 +20,10 @@ const (
 	latencyMessage  = `a latency is a number of milliseconds in quotes, with at most three digits after the point: write one such as "50"`
 	kpiPriceMessage = `a price is a decimal number in quotes, with at most nine digits on each side of the point: write one such as "0.03"`
 	amountMessage   = `an amount is written as Kubernetes does, in quotes: write one such as "4", "500m" or "16Gi"`
-	kpis            = `supported values: "Uptime", "Latency", "Price", "Remaining"`
+	nameMessage     = `Measured has a name, the other KPIs do not: write name, such as carbon, with Measured only`
+	eitherMessage   = `write either min or max with Measured`
+	measuredMessage = `a measured value is a decimal number in quotes, with at most nine digits on each side of the point: write one such as "210"`
+	kpis            = `supported values: "Uptime", "Latency", "Price", "Remaining", "Measured"`
 )
 
 func required(requirement string) string { return "require: [{" + requirement + "}]" }
@@ -77,7 +80,7 @@ var orchestrationRules = []rule{
 		want:    `spec.mode: Unsupported value: "Paused": supported values: "Active", "DryRun"`,
 	},
 	{
-		name: "a KPI is one of four",
+		name: "a KPI is one of five",
 		valid: []string{
 			required(`kpi: Uptime, min: "99.5"`), required(`kpi: Latency, max: "50"`), required(`kpi: Price, resource: cpu, max: "0.03"`),
 			required(`kpi: Remaining, resource: cpu, min: "4"`), required(`kpi: Remaining, resource: memory, min: 16Gi`),
@@ -94,6 +97,42 @@ var orchestrationRules = []rule{
 		name:    "an uptime is at most 100",
 		valid:   []string{required(`kpi: Uptime, min: "100"`), required(`kpi: Uptime, min: "0"`), required(`kpi: Uptime, min: "99.999"`)},
 		invalid: required(`kpi: Uptime, min: "100.1"`), want: ofRequirement(uptimeMessage),
+	},
+	{
+		name:  "a measured value has a name",
+		valid: []string{required(`kpi: Measured, name: carbon, max: "210"`), required(`kpi: Measured, name: a-1, min: "0.5"`)}, invalid: required(`kpi: Measured, max: "210"`),
+		want: ofRequirement(nameMessage),
+	},
+	{name: "a latency has no name", invalid: required(`kpi: Latency, name: carbon, max: "1"`), want: ofRequirement(nameMessage)},
+	{name: "a measured value is of no resource", invalid: required(`kpi: Measured, name: carbon, resource: cpu, max: "1"`), want: ofRequirement(resourceMessage)},
+	{name: "a measured value has one bound", invalid: required(`kpi: Measured, name: carbon, min: "1", max: "2"`), want: ofRequirement(eitherMessage)},
+	{name: "a measured value has a bound", invalid: required(`kpi: Measured, name: carbon`), want: ofRequirement(eitherMessage)},
+	{name: "the most of a measured value is a number", invalid: required(`kpi: Measured, name: carbon, max: "-1"`), want: ofRequirement(measuredMessage)},
+	{name: "the least of a measured value is a number", invalid: required(`kpi: Measured, name: carbon, min: "1e3"`), want: ofRequirement(measuredMessage)},
+	{
+		name: "a name is one of an annotation", invalid: required(`kpi: Measured, name: Carbon, max: "1"`),
+		want: `spec.require[0].name: Invalid value: "Carbon": write what follows kpi.proffer.dev/ in the annotation, with lower-case letters, digits and dashes, such as carbon`,
+	},
+	{
+		name: "a name is not too long", valid: []string{required(`kpi: Measured, name: ` + strings.Repeat("a", 63) + `, max: "1"`)},
+		invalid: required(`kpi: Measured, name: ` + strings.Repeat("a", 64) + `, max: "1"`), want: `spec.require[0].name: Too long: may not be more than 63 bytes`,
+	},
+	{
+		name:  "a preferred measured value has a name",
+		valid: []string{preferred("kpi: Measured, name: carbon"), preferred("kpi: Measured, name: carbon, better: Lower"), preferred("kpi: Measured, name: carbon, better: Higher")}, invalid: preferred("kpi: Measured"),
+		want: `spec.prefer[0]: Invalid value: ` + nameMessage,
+	},
+	{
+		name: "what is better of an uptime is not chosen", invalid: preferred("kpi: Uptime, better: Lower"),
+		want: `spec.prefer[0]: Invalid value: better is for Measured: leave it out with the other KPIs`,
+	},
+	{
+		name: "one of two is better", invalid: preferred("kpi: Measured, name: carbon, better: More"),
+		want: `spec.prefer[0].better: Unsupported value: "More": supported values: "Lower", "Higher"`,
+	},
+	{
+		name: "a currency is one of ISO 4217", valid: []string{"currency: EUR"}, invalid: "currency: euro",
+		want: `spec.currency: Invalid value: "euro": write the three capital letters of ISO 4217, such as EUR`,
 	},
 	{name: "a latency is a number", invalid: required(`kpi: Latency, max: 50ms`), want: ofRequirement(latencyMessage)},
 	{name: "a price is a number", invalid: required(`kpi: Price, resource: cpu, max: "1e3"`), want: ofRequirement(kpiPriceMessage)},

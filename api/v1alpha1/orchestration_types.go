@@ -67,6 +67,12 @@ type OrchestrationSpec struct {
 	// +optional
 	Providers *Clusters `json:"providers,omitempty"`
 
+	// Currency is the ISO 4217 code of the currency in which providers are compared. The price in an Offer of
+	// a provider counts only if it is in this currency, so none does if it is omitted. A price in an
+	// annotation always counts: write it in this currency too.
+	// +optional
+	Currency Currency `json:"currency,omitempty"`
+
 	// Require lists what a provider has to fulfil, all of it; at most 16. A provider for which a KPI is
 	// not measured does not fulfil it.
 	// +optional
@@ -170,7 +176,7 @@ type Clusters struct {
 
 // KPI names a measurement of a provider.
 //
-// +kubebuilder:validation:Enum=Uptime;Latency;Price;Remaining
+// +kubebuilder:validation:Enum=Uptime;Latency;Price;Remaining;Measured
 type KPI string
 
 const (
@@ -178,10 +184,35 @@ const (
 	KPIUptime KPI = "Uptime"
 	// KPILatency is the latency that Liqo's Connection reports, in milliseconds.
 	KPILatency KPI = "Latency"
-	// KPIPrice is the price of one unit of a resource, from an annotation of the ForeignCluster.
+	// KPIPrice is the price of one unit of a resource for an hour, from an annotation of the ForeignCluster or,
+	// without one, from the Offers that the provider publishes to this cluster: the highest price of the
+	// classes in which this cluster has a ResourceSlice there. A month has 730 hours.
 	KPIPrice KPI = "Price"
 	// KPIRemaining is the amount of a resource that the virtual nodes can still allocate.
 	KPIRemaining KPI = "Remaining"
+	// KPIMeasured is a number that an admin or a program of this cluster has measured, from the annotation
+	// kpi.proffer.dev/NAME of the ForeignCluster, such as "210@2026-11-26T15:00Z": the value, and the time
+	// until which it counts.
+	KPIMeasured KPI = "Measured"
+)
+
+// MeasureName is the name of a measurement of one's own.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="write what follows kpi.proffer.dev/ in the annotation, with lower-case letters, digits and dashes, such as carbon"
+type MeasureName string
+
+// Better is which values of a measurement are better.
+//
+// +kubebuilder:validation:Enum=Lower;Higher
+type Better string
+
+const (
+	// BetterLower prefers small values.
+	BetterLower Better = "Lower"
+	// BetterHigher prefers large values.
+	BetterHigher Better = "Higher"
 )
 
 // Decimal is a decimal number in quotes, or an amount with a suffix.
@@ -193,13 +224,16 @@ type Decimal string
 // Requirement is a bound of a KPI.
 //
 // +kubebuilder:validation:XValidation:rule="self.kpi in ['Price', 'Remaining'] == has(self.resource)",message="Price and Remaining are of a resource, the other KPIs are not: write resource, such as cpu, with Price and Remaining only"
-// +kubebuilder:validation:XValidation:rule="self.kpi in ['Uptime', 'Remaining'] ? has(self.min) && !has(self.max) : has(self.max) && !has(self.min)",message="write min, and no max, with Uptime and Remaining; write max, and no min, with Latency and Price"
+// +kubebuilder:validation:XValidation:rule="self.kpi == 'Measured' == has(self.name)",message="Measured has a name, the other KPIs do not: write name, such as carbon, with Measured only"
+// +kubebuilder:validation:XValidation:rule="self.kpi != 'Measured' || has(self.min) != has(self.max)",message="write either min or max with Measured"
+// +kubebuilder:validation:XValidation:rule="self.kpi == 'Measured' || (self.kpi in ['Uptime', 'Remaining'] ? has(self.min) && !has(self.max) : has(self.max) && !has(self.min))",message="write min, and no max, with Uptime and Remaining; write max, and no min, with Latency and Price"
 // +kubebuilder:validation:XValidation:rule="self.kpi != 'Uptime' || !has(self.min) || self.min.matches('^(100([.]0{1,3})?|[0-9]{1,2}([.][0-9]{1,3})?)$')",message="an uptime is a percentage in quotes, 0 to 100 with at most three digits after the point: write one such as \"99.5\""
 // +kubebuilder:validation:XValidation:rule="self.kpi != 'Latency' || !has(self.max) || self.max.matches('^[0-9]{1,7}([.][0-9]{1,3})?$')",message="a latency is a number of milliseconds in quotes, with at most three digits after the point: write one such as \"50\""
 // +kubebuilder:validation:XValidation:rule="self.kpi != 'Price' || !has(self.max) || self.max.matches('^[0-9]{1,9}([.][0-9]{1,9})?$')",message="a price is a decimal number in quotes, with at most nine digits on each side of the point: write one such as \"0.03\""
 // +kubebuilder:validation:XValidation:rule="self.kpi != 'Remaining' || !has(self.min) || self.min.matches('^[0-9]{1,15}([.][0-9]{1,3})?(m|k|M|G|T|P|Ki|Mi|Gi|Ti|Pi)?$')",message="an amount is written as Kubernetes does, in quotes: write one such as \"4\", \"500m\" or \"16Gi\""
+// +kubebuilder:validation:XValidation:rule="self.kpi != 'Measured' || (!has(self.min) || self.min.matches('^[0-9]{1,9}([.][0-9]{1,9})?$')) && (!has(self.max) || self.max.matches('^[0-9]{1,9}([.][0-9]{1,9})?$'))",message="a measured value is a decimal number in quotes, with at most nine digits on each side of the point: write one such as \"210\""
 type Requirement struct {
-	// KPI names the measurement: Uptime, Latency, Price or Remaining.
+	// KPI names the measurement: Uptime, Latency, Price, Remaining or Measured.
 	// +required
 	KPI KPI `json:"kpi"`
 
@@ -207,12 +241,17 @@ type Requirement struct {
 	// +optional
 	Resource ResourceName `json:"resource,omitempty"`
 
-	// Min is the least that is good, with Uptime in percent and with Remaining as an amount.
+	// Name is the name of Measured, such as carbon.
+	// +optional
+	Name MeasureName `json:"name,omitempty"`
+
+	// Min is the least that is good, with Uptime in percent, with Remaining as an amount, and with Measured in
+	// the unit of the annotation.
 	// +optional
 	Min Decimal `json:"min,omitempty"`
 
-	// Max is the most that is good, with Latency in milliseconds and with Price in the unit of the
-	// annotation. In a catalog that is the price of a core, of a GiB of memory and storage, or of one piece.
+	// Max is the most that is good, with Latency in milliseconds, with Measured in the unit of the annotation,
+	// and with Price for an hour of a core, of a GiB of memory and storage, or of one piece.
 	// +optional
 	Max Decimal `json:"max,omitempty"`
 }
@@ -220,14 +259,24 @@ type Requirement struct {
 // Preference is the weight of a KPI in the score of a provider.
 //
 // +kubebuilder:validation:XValidation:rule="self.kpi in ['Price', 'Remaining'] == has(self.resource)",message="Price and Remaining are of a resource, the other KPIs are not: write resource, such as cpu, with Price and Remaining only"
+// +kubebuilder:validation:XValidation:rule="self.kpi == 'Measured' == has(self.name)",message="Measured has a name, the other KPIs do not: write name, such as carbon, with Measured only"
+// +kubebuilder:validation:XValidation:rule="self.kpi == 'Measured' || !has(self.better)",message="better is for Measured: leave it out with the other KPIs"
 type Preference struct {
-	// KPI names the measurement: Uptime, Latency, Price or Remaining.
+	// KPI names the measurement: Uptime, Latency, Price, Remaining or Measured.
 	// +required
 	KPI KPI `json:"kpi"`
 
 	// Resource names the resource of Price and Remaining, such as cpu.
 	// +optional
 	Resource ResourceName `json:"resource,omitempty"`
+
+	// Name is the name of Measured, such as carbon.
+	// +optional
+	Name MeasureName `json:"name,omitempty"`
+
+	// Better is which values of Measured are better: Lower or Higher. Default: Lower.
+	// +optional
+	Better Better `json:"better,omitempty"`
 
 	// Weight is the share of the KPI in the score, relative to the sum of all weights: 1 to 100.
 	// Default: 1.

@@ -17,6 +17,23 @@ type Provider struct {
 	Unusable string
 	// Values holds the measured values. A measure that is missing is not measured.
 	Values map[Measure]int64
+	// Notes say where a value comes from or, without a value, why there is none.
+	Notes map[Measure]string
+}
+
+// shown shows the value of a measure and the note about it.
+func (p *Provider) shown(m Measure) string {
+	v, measured := p.Values[m]
+	switch note := p.Notes[m]; {
+	case !measured && note == "":
+		return "not measured"
+	case !measured:
+		return "not measured: " + note
+	case note == "":
+		return m.Text(v)
+	default:
+		return m.Text(v) + " " + note
+	}
 }
 
 // Scope selects clusters: those with one of the IDs, and those whose labels the selector matches. The

@@ -171,11 +171,11 @@ func (c *choosing) unfulfilled(require []Requirement, p *Provider, required stri
 		v, measured := p.Values[r.Measure]
 		switch {
 		case !measured:
-			return fmt.Sprintf("%s is %s, and is not measured", r.Measure, required)
+			return fmt.Sprintf("%s is %s, and is %s", r.Measure, required, p.shown(r.Measure))
 		case r.KPI.moreIsBetter() && v < r.Bound:
-			return fmt.Sprintf("%s is %s, and at least %s is %s", r.Measure, r.Text(v), r.Text(r.Bound), required)
+			return fmt.Sprintf("%s is %s, and at least %s is %s", r.Measure, p.shown(r.Measure), r.Text(r.Bound), required)
 		case !r.KPI.moreIsBetter() && v > r.Bound:
-			return fmt.Sprintf("%s is %s, and at most %s is %s", r.Measure, r.Text(v), r.Text(r.Bound), required)
+			return fmt.Sprintf("%s is %s, and at most %s is %s", r.Measure, p.shown(r.Measure), r.Text(r.Bound), required)
 		}
 	}
 	return ""
@@ -215,12 +215,12 @@ func (c *choosing) score(p *Provider, fit []*Provider) (score int64, because str
 		weights += f.Weight
 		v, measured := p.Values[f.Measure]
 		if !measured {
-			parts = append(parts, fmt.Sprintf("%s not measured (0)", f.Measure))
+			parts = append(parts, fmt.Sprintf("%s %s (0)", f.Measure, p.shown(f.Measure)))
 			continue
 		}
 		part := f.part(v, f.best(fit))
 		sum += f.Weight * part
-		parts = append(parts, fmt.Sprintf("%s %s (%d)", f.Measure, f.Text(v), part))
+		parts = append(parts, fmt.Sprintf("%s %s (%d)", f.Measure, p.shown(f.Measure), part))
 	}
 	return sum / weights, strings.Join(parts, ", ")
 }

@@ -15,6 +15,9 @@ var (
 	uptime  = Measure{KPI: Uptime}
 	cpuCost = Measure{Price, "cpu"}
 	cpuLeft = Measure{Remaining, "cpu"}
+	// carbon and green have the same value in a provider, of which less or more is better.
+	carbon = Measure{MeasuredLower, "carbon"}
+	green  = Measure{MeasuredHigher, "carbon"}
 )
 
 const (
@@ -97,7 +100,13 @@ func TestASmallGainReplacesNobody(t *testing.T) {
 }
 
 func TestEachReasonForARejection(t *testing.T) {
-	good := map[Measure]int64{uptime: 99_900, latency: 10 * milliseconds, cpuCost: cents, cpuLeft: 8000}
+	good := map[Measure]int64{uptime: 99_900, latency: 10 * milliseconds, cpuCost: cents, cpuLeft: 8000, carbon: 2e9, green: 2e9}
+	unmeasured := func(m Measure, note string) func(*Provider, *Orchestration, *Wish) {
+		return func(p *Provider, _ *Orchestration, _ *Wish) {
+			delete(p.Values, m)
+			p.Notes = map[Measure]string{m: note}
+		}
+	}
 	milanIn := func(consumer string) map[Pair]struct{} { return map[Pair]struct{}{{"milan", consumer}: {}} }
 	for _, tc := range []struct {
 		name   string
@@ -114,6 +123,19 @@ func TestEachReasonForARejection(t *testing.T) {
 		{"not up enough", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[uptime] = 99_499 }, ByOrchestration, "Uptime is 99.499 %, and at least 99.5 % is required"},
 		{"too far", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[latency] = 50_001 }, ByOrchestration, "Latency is 50.001 ms, and at most 50 ms is required"},
 		{"too dear", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[cpuCost] = 3*cents + 1 }, ByOrchestration, "Price cpu is 0.030000001, and at most 0.03 is required"},
+		{
+			"a price in another currency", unmeasured(cpuCost, "its price is in USD: write currency: USD"), ByOrchestration,
+			"Price cpu is required, and is not measured: its price is in USD: write currency: USD",
+		},
+		{"too dear by its Offer", func(p *Provider, _ *Orchestration, _ *Wish) {
+			p.Values[cpuCost], p.Notes = 4*cents, map[Measure]string{cpuCost: "EUR of its Offer gold"}
+		}, ByOrchestration, "Price cpu is 0.04 EUR of its Offer gold, and at most 0.03 is required"},
+		{"too much carbon", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[carbon] = 3e9 + 1 }, ByOrchestration, "Measured carbon is 3.000000001, and at most 3 is required"},
+		{"too little", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[green] = 1e9 - 1 }, ByOrchestration, "Measured carbon is 0.999999999, and at least 1 is required"},
+		{
+			"expired", unmeasured(carbon, "its annotation has expired at noon"), ByOrchestration,
+			"Measured carbon is required, and is not measured: its annotation has expired at noon",
+		},
 		{"too full", func(p *Provider, _ *Orchestration, _ *Wish) { p.Values[cpuLeft] = 3999 }, ByOrchestration, "Remaining cpu is 3.999, and at least 4 is required"},
 		{"not wished for", func(_ *Provider, _ *Orchestration, w *Wish) { w.Providers = map[string]struct{}{"oslo": {}} }, ByConsumer, "the consumer has chosen others"},
 		{"too far for the consumer", func(_ *Provider, _ *Orchestration, w *Wish) { w.Require = []Requirement{{latency, 9 * milliseconds}} }, ByConsumer, "Latency is 10 ms, and at most 9 ms is required by the consumer"},
@@ -122,7 +144,7 @@ func TestEachReasonForARejection(t *testing.T) {
 			p := provider("milan", map[Measure]int64{})
 			maps.Copy(p.Values, good)
 			o := &Orchestration{
-				Require:         []Requirement{{uptime, 99_500}, {latency, 50 * milliseconds}, {cpuCost, 3 * cents}, {cpuLeft, 4000}},
+				Require:         []Requirement{{uptime, 99_500}, {latency, 50 * milliseconds}, {cpuCost, 3 * cents}, {cpuLeft, 4000}, {carbon, 3e9}, {green, 1e9}},
 				ConsumersChoose: true,
 			}
 			if c := Choose(o, "rome", Wish{}, []Provider{p}, Previous{}, start); len(c.Chosen) != 1 {
@@ -272,7 +294,7 @@ func TestDecimals(t *testing.T) {
 
 // What the consumers' pods use of a provider does not drive them from it.
 func TestAProviderIsKeptWhenItsRoomIsUsed(t *testing.T) {
-	room := Measure{KPI: Remaining, Resource: "cpu"}
+	room := Measure{KPI: Remaining, Of: "cpu"}
 	o := &Orchestration{Require: []Requirement{{Measure: room, Bound: 4000}}}
 	with := func(left int64) []Provider { return []Provider{{ID: "oslo", Values: map[Measure]int64{room: left}}} }
 	first := Choose(o, "rome", Wish{}, with(16_000), Previous{}, start)
@@ -284,5 +306,20 @@ func TestAProviderIsKeptWhenItsRoomIsUsed(t *testing.T) {
 	}
 	if got := Choose(o, "lima", Wish{}, with(0), Previous{}, start); len(got.Chosen) != 0 {
 		t.Errorf("without room, %v are chosen for another consumer", got.Chosen)
+	}
+}
+
+func TestTheScoreSaysWhereItsValuesComeFrom(t *testing.T) {
+	o := &Orchestration{Prefer: []Preference{{cpuCost, 1}, {green, 1}, {carbon, 2}}}
+	all := []Provider{
+		{ID: "milan", Values: map[Measure]int64{cpuCost: 2 * cents, green: 2e9, carbon: 2e9}, Notes: map[Measure]string{cpuCost: "EUR of its Offer gold"}},
+		{ID: "oslo", Values: map[Measure]int64{green: 4e9, carbon: 4e9}, Notes: map[Measure]string{cpuCost: "its Offer gold has expired"}},
+	}
+	want := []Chosen{
+		{ID: "milan", Score: 875, Since: start, Because: "Price cpu 0.02 EUR of its Offer gold (1000), Measured carbon 2 (500), Measured carbon 2 (1000)"},
+		{ID: "oslo", Score: 500, Since: start, Because: "Price cpu not measured: its Offer gold has expired (0), Measured carbon 4 (1000), Measured carbon 4 (500)"},
+	}
+	if diff := cmp.Diff(want, Choose(o, "rome", Wish{}, all, Previous{}, start).Chosen); diff != "" {
+		t.Error(diff)
 	}
 }

@@ -20,12 +20,12 @@
 //
 // Each preference compares a provider with the best of those that qualify:
 //
-//	part  = 1000 x value / best     Uptime, Remaining: more is better, best is the largest
-//	part  = 1000 x best / value     Latency, Price:    less is better, best is the smallest
+//	part  = 1000 x value / best     Uptime, Remaining, MeasuredHigher: more is better, best is the largest
+//	part  = 1000 x best / value     Latency, Price, MeasuredLower:     less is better, best is the smallest
 //	score = sum(weight x part) / sum(weight)
 //
 // All divisions round down. A value that is not measured has the part 0, and so has every other value
-// if the best latency or price is 0; a value that is the best has the part 1000. Without preferences
+// if the best is 0 where less is better; a value that is the best has the part 1000. Without preferences
 // every score is 1000. Providers are ranked by score, then by ID.
 //
 // Parts are ratios and not positions between the best and the worst, so that a gain of 20 % has a

@@ -17,40 +17,47 @@ const (
 	Uptime KPI = iota
 	// Latency is in microseconds.
 	Latency
-	// Price is for one unit of a resource, in 10^-9 of a currency that is the same for all providers.
+	// Price is for one unit of a resource and an hour, in 10^-9 of a currency that is the same for all providers.
 	Price
 	// Remaining is in the units of package capacity: milli for cpu, whole for all else.
 	Remaining
+	// MeasuredLower and MeasuredHigher are a number that an admin has measured, in 10^-9 of its unit. They have
+	// the same value, of which less or more is better.
+	MeasuredLower
+	MeasuredHigher
 )
 
 // cpu is the resource whose amounts are in milli.
 const cpu = "cpu"
 
 // String returns the name of the KPI.
-func (k KPI) String() string { return [...]string{"Uptime", "Latency", "Price", "Remaining"}[k] }
+func (k KPI) String() string {
+	return [...]string{"Uptime", "Latency", "Price", "Remaining", "Measured", "Measured"}[k]
+}
 
 // moreIsBetter reports whether a larger value is better.
-func (k KPI) moreIsBetter() bool { return k == Uptime || k == Remaining }
+func (k KPI) moreIsBetter() bool { return k == Uptime || k == Remaining || k == MeasuredHigher }
 
 // decimals is the number of digits after the point of the unit in which values are shown.
 func (m Measure) decimals() int {
 	switch {
-	case m.KPI == Price:
+	case m.KPI == Price || m.KPI == MeasuredLower || m.KPI == MeasuredHigher:
 		return 9
-	case m.KPI == Remaining && m.Resource != cpu:
+	case m.KPI == Remaining && m.Of != cpu:
 		return 0
 	}
 	return 3
 }
 
-// Measure is a KPI, of a resource if it is Price or Remaining.
+// Measure is a KPI.
 type Measure struct {
-	KPI      KPI
-	Resource string
+	KPI KPI
+	// Of is the resource of Price and Remaining, and the name of what an admin has measured.
+	Of string
 }
 
-// String returns the name of the KPI and the resource.
-func (m Measure) String() string { return strings.TrimSpace(m.KPI.String() + " " + m.Resource) }
+// String returns the name of the KPI and what it is of.
+func (m Measure) String() string { return strings.TrimSpace(m.KPI.String() + " " + m.Of) }
 
 // Text shows a value: an uptime in percent, a latency in milliseconds, cpu in cores.
 func (m Measure) Text(v int64) string {

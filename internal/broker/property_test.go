@@ -12,7 +12,7 @@ import (
 )
 
 var (
-	measures  = []Measure{uptime, latency, cpuCost, cpuLeft}
+	measures  = []Measure{uptime, latency, cpuCost, cpuLeft, carbon, green}
 	anyID     = rapid.SampledFrom([]string{"rome", "oslo", "paris", "lima", "milan"})
 	anyValue  = rapid.OneOf(rapid.Int64Range(0, 100), rapid.SampledFrom([]int64{math.MaxInt64, -1}))
 	anyValues = rapid.MapOf(rapid.SampledFrom(measures), anyValue)
@@ -81,7 +81,7 @@ func layerOf(o *Orchestration, consumer string, wish Wish, p Provider, was Previ
 			if has && r.KPI == Remaining {
 				continue
 			}
-			less := r.KPI == Latency || r.KPI == Price
+			less := r.KPI == Latency || r.KPI == Price || r.KPI == MeasuredLower
 			if !measured || less && v > r.Bound || !less && v < r.Bound {
 				return false
 			}

@@ -29,11 +29,18 @@ func (h *house) ofComponents() (r room, err error) {
 		r.published = append(r.published, onSnapshot(offers.Wake))
 	}
 	if h.OrchestrateAs != "" {
-		placing := orchestration.NewWriter(orchestration.Config{
+		config := orchestration.Config{
 			ClusterID: h.OrchestrateAs, Client: h.liqo, Pods: h.mgr.GetAPIReader(), Consumers: h.clusters.List,
 			Known: h.informers, Holding: h.tenure.Holds, Recorder: h.recorder, Restores: h.restores,
 			Log: h.log.WithName("orchestrations"),
-		})
+		}
+		if h.providers != nil {
+			config.Federation = h.providers
+		}
+		placing := orchestration.NewWriter(config)
+		if h.providers != nil {
+			h.providers.OnChange(placing.Wake)
+		}
 		r.leading, r.collectors = append(r.leading, placing), append(r.collectors, placing.Metrics()...)
 	}
 	return r, nil

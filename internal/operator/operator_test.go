@@ -72,6 +72,10 @@ func launchLoggingOperator(t *testing.T, config *rest.Config, log logr.Logger, w
 		Logger:  log,
 	})
 	test.Must(t, err)
+	if options.Federation {
+		options.providers, err = newFederation(mgr) // As in assemble.
+		test.Must(t, err)
+	}
 	test.Must(t, setup(mgr, options))
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup

@@ -41,8 +41,8 @@ func orchestrating(t *testing.T) func(*parts) {
 
 // newBroker is a broker with the providers milan and paris, and the consumers rome and oslo, each of which
 // has sent a namespace. It returns the configuration of an operator that has the rights of the default
-// manifests and of the component, and no others.
-func newBroker(t *testing.T) *rest.Config {
+// manifests, of the component and of these files, and no others.
+func newBroker(t *testing.T, roles ...string) *rest.Config {
 	t.Helper()
 	withLiqo(t)
 	for _, name := range []string{"namespaceoffloadings", "virtualnodes"} {
@@ -50,7 +50,7 @@ func newBroker(t *testing.T) *rest.Config {
 	}
 	config, err := kubetest.Cluster(t).UserConfig("operator-with-catalog")
 	test.Must(t, err)
-	installRoles(t, "../../config/rbac/role.yaml", "../../config/components/orchestrator/role.yaml")
+	installRoles(t, append(roles, "../../config/rbac/role.yaml", "../../config/components/orchestrator/role.yaml")...)
 	for _, id := range []string{"rome", "oslo"} {
 		newTenant(t, "liqo-tenant-"+id, id)
 		sentNamespace(t, "team-"+id, id)

@@ -171,11 +171,11 @@ func assemble(
 		return err
 	}
 	if p.Federation {
-		providers, err := newFederation(mgr)
-		if err != nil {
+		var err error
+		if p.providers, err = newFederation(mgr); err != nil {
 			return err
 		}
-		pages.Federation = providers.Federation
+		pages.Federation = p.providers.Federation
 	}
 	if p.OrchestrateAs != "" {
 		toggling, err := newToggling(mgr.GetConfig(), clusters, &p.Options, ctrl.Log.WithName("toggle"))

@@ -26,6 +26,7 @@ import (
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/plugins/filters"
 	"proffer.dev/proffer/internal/source/consumers"
+	"proffer.dev/proffer/internal/source/federation"
 	"proffer.dev/proffer/internal/source/peers"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/plugin"
@@ -99,6 +100,8 @@ type parts struct {
 	metrics prometheus.Registerer
 	// chain is nil without filters in Go.
 	chain *filters.Chain
+	// providers is nil without Federation.
+	providers *federation.Source
 	// reconcilers holds the reconcilers in Go.
 	reconcilers map[string]plugin.Reconciler
 }

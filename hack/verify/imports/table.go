@@ -250,7 +250,10 @@ var table = []rule{
 	{place: "internal/controllers/podsecurity", may: perKind, why: kind},
 	{place: "internal/controllers/offered", may: perKind, tests: []string{"internal/policy"}, why: kind},
 	{place: "internal/controllers/catalog", may: append([]string{"internal/catalog"}, perKind...), why: kind},
-	{place: "internal/controllers/orchestration", may: append([]string{"internal/broker"}, perKind...), why: kind},
+	{
+		place: "internal/controllers/orchestration",
+		may:   append([]string{"internal/broker", "internal/source/federation"}, perKind...), why: kind,
+	},
 	{place: "internal/operator", may: []string{everything}},
 	{place: "internal/command", may: []string{everything}},
 	{place: "operator", may: []string{"plugin", "internal/command"}, why: "it is the public face of the command line"},

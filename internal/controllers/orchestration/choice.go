@@ -179,18 +179,18 @@ func (c *ownChoice) show() {
 func resourcesOf(values map[broker.Measure]int64) []v1alpha1.ResourceOfProvider {
 	byName := map[string]v1alpha1.ResourceOfProvider{}
 	for m, v := range values {
-		r := byName[m.Resource]
+		r := byName[m.Of]
 		switch m.KPI {
 		case broker.Price:
 			r.Price = broker.Decimal(v, priceDecimals)
 		case broker.Remaining:
-			remaining := quantity.Of(m.Resource, v)
+			remaining := quantity.Of(m.Of, v)
 			r.Remaining = remaining.String()
 		default:
 			continue
 		}
-		r.Name = m.Resource
-		byName[m.Resource] = r
+		r.Name = m.Of
+		byName[m.Of] = r
 	}
 	all := slices.SortedFunc(maps.Values(byName), func(a, b v1alpha1.ResourceOfProvider) int {
 		return cmp.Compare(a.Name, b.Name)

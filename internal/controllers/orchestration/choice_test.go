@@ -64,9 +64,9 @@ func TestAProviderChoiceNarrowsTheChoiceAndShowsWhatIsMeasured(t *testing.T) {
 	w.chooses(t, "rome", "{providers: [lima, oslo], require: [{kpi: Latency, max: '20'}], count: 1}")
 	values := w.providers[1].Values
 	values[broker.Measure{KPI: broker.Latency}] = 12_500
-	values[broker.Measure{KPI: broker.Price, Resource: "cpu"}] = 21_000_000
-	values[broker.Measure{KPI: broker.Remaining, Resource: "cpu"}] = 3500
-	values[broker.Measure{KPI: broker.Remaining, Resource: "memory"}] = 16 << 30
+	values[broker.Measure{KPI: broker.Price, Of: "cpu"}] = 21_000_000
+	values[broker.Measure{KPI: broker.Remaining, Of: "cpu"}] = 3500
+	values[broker.Measure{KPI: broker.Remaining, Of: "memory"}] = 16 << 30
 	w.offloadings["rome-000"] = *ours("milan")
 	w.running["rome-000"] = map[string]int{"milan": 2}
 	p := w.work(noon)
@@ -193,7 +193,7 @@ func TestTheStatusOfAProviderChoiceIsWrittenForAmountsOnceAMinute(t *testing.T) 
 	w := worldOf(t, chosenBy("o"))
 	w.sends("rome", 1)
 	object := w.chooses(t, "rome", "{}")
-	left := broker.Measure{KPI: broker.Remaining, Resource: "cpu"}
+	left := broker.Measure{KPI: broker.Remaining, Of: "cpu"}
 	w.providers[0].Values[left] = 4000
 	object.Status = *w.work(noon).choices[0].status
 	for _, tc := range []struct {
@@ -233,7 +233,7 @@ func TestWhatIsKeptOfAProviderChoiceIsBounded(t *testing.T) {
 	}
 	values := map[broker.Measure]int64{}
 	for i := range 100 {
-		values[broker.Measure{KPI: broker.Remaining, Resource: fmt.Sprintf("r-%03d", i)}] = 1
+		values[broker.Measure{KPI: broker.Remaining, Of: fmt.Sprintf("r-%03d", i)}] = 1
 	}
 	if all := resourcesOf(values); len(all) != v1alpha1.MaxChoiceResources || all[15].Name != "r-015" {
 		t.Errorf("%d resources", len(all))

@@ -44,6 +44,8 @@ type lab struct {
 
 	mu  sync.Mutex
 	now time.Time
+	// federation is nil without Offers of providers.
+	federation Federation
 	// left is the number of writes until the operator is killed, below 0 for none.
 	left int
 }
@@ -234,7 +236,7 @@ func (l *lab) run() (w *Writer, stop func()) {
 	l.t.Helper()
 	w = NewWriter(Config{
 		ClusterID: "milano", Client: l.user, Pods: l.pods, Holding: l.holding, Recorder: l.recorder, Restores: restore.New(), Log: logr.Discard(),
-		Now: l.clock,
+		Now: l.clock, Federation: l.federation,
 		Consumers: func() []offer.Consumer {
 			return []offer.Consumer{{ID: "rome", Labels: map[string]string{"tier": "gold"}}}
 		},

@@ -13,6 +13,7 @@ import (
 	podresource "k8s.io/component-helpers/resource"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
@@ -80,6 +81,10 @@ type provider struct {
 	// ready is set while one of its virtual nodes is Ready.
 	ready bool
 	nodes []string
+	// expires is when the first of its values is no longer measured, zero for never.
+	expires time.Time
+	// offers are the Offers of the classes that this cluster has there.
+	offers []rest.FederationOffer
 }
 
 // providers returns the providers with virtual nodes, by ID. Without pods, what remains is not
@@ -101,20 +106,19 @@ func (c *caches) providers(pods *bound, now time.Time) []provider {
 		if p == nil {
 			p = &provider{Provider: broker.Provider{
 				ID: v.cluster, Labels: map[string]string{}, Values: map[broker.Measure]int64{},
+				Notes: map[broker.Measure]string{},
 			}}
 			byID[v.cluster] = p
 		}
 		p.add(n, v, pods, len(p.nodes) == 0)
 	}
-	latencies, prices := c.latencies(now), c.prices()
+	latencies, annotated := c.latencies(now), c.annotated()
 	out := make([]provider, 0, len(byID))
 	for id, p := range byID {
 		if latency, measured := latencies[id]; measured {
 			p.Values[broker.Measure{KPI: broker.Latency}] = latency
 		}
-		for name, price := range prices[id] {
-			p.Values[broker.Measure{KPI: broker.Price, Resource: name}] = price
-		}
+		p.addAnnotations(annotated[id], now)
 		out = append(out, *p)
 	}
 	slices.SortFunc(out, func(a, b provider) int { return cmp.Compare(a.ID, b.ID) })
@@ -144,8 +148,32 @@ func (p *provider) add(n node, v virtualNode, pods *bound, first bool) {
 		return
 	}
 	for name, amount := range n.allocatable {
-		m := broker.Measure{KPI: broker.Remaining, Resource: name}
+		m := broker.Measure{KPI: broker.Remaining, Of: name}
 		p.Values[m] = capacity.Sum(p.Values[m], max(0, amount-pods.requests[n.name][name]))
+	}
+}
+
+// addAnnotations adds what an admin has written of the provider.
+func (p *provider) addAnnotations(f foreignCluster, now time.Time) {
+	for name, price := range f.prices {
+		m := broker.Measure{KPI: broker.Price, Of: name}
+		p.Values[m], p.Notes[m] = price, "of its annotation"
+	}
+	for name, got := range f.measured {
+		expired := got.problem == "" && !now.Before(got.until)
+		if expired {
+			got.problem = "its annotation has expired at " + got.until.Format(time.RFC3339)
+		} else if got.problem == "" && (p.expires.IsZero() || got.until.Before(p.expires)) {
+			p.expires = got.until
+		}
+		for _, kpi := range []broker.KPI{broker.MeasuredLower, broker.MeasuredHigher} {
+			m := broker.Measure{KPI: kpi, Of: name}
+			if got.problem != "" {
+				p.Notes[m] = got.problem
+			} else {
+				p.Values[m] = got.value
+			}
+		}
 	}
 }
 
@@ -179,13 +207,13 @@ func (c *caches) latencies(now time.Time) map[string]int64 {
 	return out
 }
 
-// prices returns the prices of each provider by resource.
-func (c *caches) prices() map[string]map[string]int64 {
-	out := map[string]map[string]int64{}
+// annotated returns what the first ForeignCluster of each provider has.
+func (c *caches) annotated() map[string]foreignCluster {
+	out := map[string]foreignCluster{}
 	clusters := c.foreignClusters.All()
 	for _, key := range slices.Sorted(maps.Keys(clusters)) {
 		if _, known := out[clusters[key].cluster]; !known {
-			out[clusters[key].cluster] = clusters[key].prices
+			out[clusters[key].cluster] = clusters[key]
 		}
 	}
 	return out

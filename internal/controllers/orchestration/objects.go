@@ -37,6 +37,9 @@ const (
 	// PriceAnnotation is the start of the annotations of a ForeignCluster that have the prices of a
 	// provider, by resource.
 	PriceAnnotation = "price.proffer.dev/"
+	// MeasuredAnnotation is the start of the annotations of a ForeignCluster that have what an admin has
+	// measured of a provider, by name, such as 210@2026-11-26T15:00Z.
+	MeasuredAnnotation = "kpi.proffer.dev/"
 	// ManagedByLabel, with the value ManagedBy, and Annotation, with the name of an Orchestration, mark a
 	// NamespaceOffloading that the operator has written.
 	ManagedByLabel = "app.kubernetes.io/managed-by"
@@ -171,22 +174,60 @@ func parseConnection(u *unstructured.Unstructured) networkConnection {
 	return c
 }
 
-// foreignCluster has the prices of a provider, by resource, in the unit of package broker.
+// foreignCluster has the prices of a provider, by resource, and what an admin has measured of it, by name, in
+// the units of package broker. Liqo copies no annotation of a ForeignCluster from another cluster.
 type foreignCluster struct {
 	cluster string
 	// labels are here so that a change of them wakes the writer.
-	labels map[string]string
-	prices map[string]int64
+	labels   map[string]string
+	prices   map[string]int64
+	measured map[string]measured
 }
 
+// measured is a value that counts until a time, or why there is none.
+type measured struct {
+	value   int64
+	until   time.Time
+	problem string
+}
+
+// parseMeasured reads an annotation. Seconds may be left out of its time.
+func parseMeasured(text string) (m measured) {
+	number, at, timed := strings.Cut(text, "@")
+	value, ok := broker.ParseDecimal(number, measuredDecimals)
+	until, err := time.Parse(time.RFC3339, at)
+	if err != nil {
+		until, err = time.Parse("2006-01-02T15:04Z07:00", at)
+	}
+	switch {
+	case !ok:
+		m.problem = "its annotation has no decimal number"
+	case !timed:
+		m.problem = "its annotation has no time: write " + kube.Shorten(number, maxMeasured) + "@2026-11-26T15:00Z"
+	case err != nil:
+		m.problem = "the time of its annotation is not one such as 2026-11-26T15:00Z"
+	default:
+		m.value, m.until = value, until.UTC()
+	}
+	return m
+}
+
+// maxMeasured bounds what is shown of a value, in bytes.
+const maxMeasured = 19
+
 func parseForeignCluster(u *unstructured.Unstructured) foreignCluster {
-	f := foreignCluster{cluster: kube.Text(u, "spec", "clusterID"), labels: u.GetLabels(), prices: map[string]int64{}}
+	f := foreignCluster{
+		cluster: kube.Text(u, "spec", "clusterID"), labels: u.GetLabels(), prices: map[string]int64{},
+		measured: map[string]measured{},
+	}
 	for key, text := range u.GetAnnotations() {
 		if name, ok := strings.CutPrefix(key, PriceAnnotation); ok {
 			// An annotation has no slash in its name: nvidia.com_gpu stands for nvidia.com/gpu.
 			if price, ok := broker.ParseDecimal(text, priceDecimals); ok {
 				f.prices[strings.Replace(name, "_", "/", 1)] = price
 			}
+		} else if name, ok := strings.CutPrefix(key, MeasuredAnnotation); ok {
+			f.measured[name] = parseMeasured(text)
 		}
 	}
 	return f

@@ -173,7 +173,7 @@ func TestAnOrchestrationWithASelectorThatCannotBeParsedIsInvalid(t *testing.T) {
 }
 
 func TestWhatRemainsIsAllocatableWithoutTheRequestsOfPods(t *testing.T) {
-	left := broker.Measure{KPI: broker.Remaining, Resource: "cpu"}
+	left := broker.Measure{KPI: broker.Remaining, Of: "cpu"}
 	keep := func(*corev1.Node, *offloadingv1beta1.VirtualNode) {}
 	if got, measured := providersWith(t, keep, nil)[0].Values[left]; measured {
 		t.Errorf("%d is measured without pods", got)

@@ -1,6 +1,7 @@
 package orchestration
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -23,13 +24,13 @@ const (
 
 // The digits after the point of the units of package broker.
 const (
-	uptimeDecimals, latencyDecimals, priceDecimals = 3, 3, 9
+	uptimeDecimals, latencyDecimals, priceDecimals, measuredDecimals = 3, 3, 9, 9
 )
 
 // kpis are the KPIs by name.
 var kpis = map[v1alpha1.KPI]broker.KPI{
 	v1alpha1.KPIUptime: broker.Uptime, v1alpha1.KPILatency: broker.Latency, v1alpha1.KPIPrice: broker.Price,
-	v1alpha1.KPIRemaining: broker.Remaining,
+	v1alpha1.KPIRemaining: broker.Remaining, v1alpha1.KPIMeasured: broker.MeasuredLower,
 }
 
 // parser collects all errors, so that an admin sees them together.
@@ -92,13 +93,18 @@ func (p *parser) requirements(all []v1alpha1.Requirement, spec *field.Path) (out
 
 func preferences(all []v1alpha1.Preference) (out []broker.Preference) {
 	for _, f := range all {
-		out = append(out, broker.Preference{Measure: measure(f.KPI, f.Resource), Weight: int64(max(1, f.Weight))})
+		m := measure(f.KPI, f.Resource, f.Name)
+		if f.Better == v1alpha1.BetterHigher {
+			m.KPI = broker.MeasuredHigher
+		}
+		out = append(out, broker.Preference{Measure: m, Weight: int64(max(1, f.Weight))})
 	}
 	return out
 }
 
-func measure(kpi v1alpha1.KPI, resource v1alpha1.ResourceName) broker.Measure {
-	return broker.Measure{KPI: kpis[kpi], Resource: string(resource)}
+// measure returns a Measure, of which less is better if its KPI is Measured.
+func measure(kpi v1alpha1.KPI, resource v1alpha1.ResourceName, name v1alpha1.MeasureName) broker.Measure {
+	return broker.Measure{KPI: kpis[kpi], Of: cmp.Or(string(resource), string(name))}
 }
 
 func (p *parser) scope(c *v1alpha1.Clusters, path *field.Path) (scope broker.Scope) {
@@ -123,7 +129,7 @@ func (p *parser) scope(c *v1alpha1.Clusters, path *field.Path) (scope broker.Sco
 }
 
 func (p *parser) requirement(r v1alpha1.Requirement, path *field.Path) broker.Requirement {
-	out := broker.Requirement{Measure: measure(r.KPI, r.Resource)}
+	out := broker.Requirement{Measure: measure(r.KPI, r.Resource, r.Name)}
 	text, ok := string(r.Max), false
 	switch r.KPI {
 	case v1alpha1.KPIUptime:
@@ -133,6 +139,11 @@ func (p *parser) requirement(r v1alpha1.Requirement, path *field.Path) broker.Re
 		out.Bound, ok = broker.ParseDecimal(text, latencyDecimals)
 	case v1alpha1.KPIPrice:
 		out.Bound, ok = broker.ParseDecimal(text, priceDecimals)
+	case v1alpha1.KPIMeasured:
+		if r.Min != "" {
+			text, out.KPI = string(r.Min), broker.MeasuredHigher
+		}
+		out.Bound, ok = broker.ParseDecimal(text, measuredDecimals)
 	case v1alpha1.KPIRemaining:
 		text = string(r.Min)
 		q, err := resource.ParseQuantity(text)

@@ -103,6 +103,9 @@ func (w *world) work(now time.Time) *plan {
 		world: w, now: now, sent: map[string][]namespace{}, handled: map[string]bool{},
 		plan: &plan{orchestrations: w.orchestrations, statuses: map[string]*v1alpha1.OrchestrationStatus{}},
 	}
+	for i := range w.providers {
+		p.wake(w.providers[i].expires)
+	}
 	p.recognise()
 	for _, o := range p.world.orchestrations {
 		status := o.object.Status.DeepCopy()
@@ -297,11 +300,16 @@ func (p *planning) change(name string, want *wanted) []note {
 		p.placed++
 	}
 	for _, n := range notes {
-		if !n.until.IsZero() && (p.next.IsZero() || n.until.Before(p.next)) {
-			p.next = n.until
-		}
+		p.wake(n.until)
 	}
 	return notes
+}
+
+// wake has the next pass made at this time at the latest, unless it is zero.
+func (p *plan) wake(at time.Time) {
+	if !at.IsZero() && (p.next.IsZero() || at.Before(p.next)) {
+		p.next = at
+	}
 }
 
 // planLeftovers plans the end of our NamespaceOffloadings for which no Orchestration decides any more. The

@@ -167,7 +167,7 @@ func TestAStatusIsWrittenForAmountsOnceAMinute(t *testing.T) {
 	o.Spec.Prefer = []v1alpha1.Preference{{KPI: v1alpha1.KPIRemaining, Resource: "cpu", Weight: 1}}
 	w := worldOf(t, o)
 	w.sends("rome", 1)
-	left := broker.Measure{KPI: broker.Remaining, Resource: "cpu"}
+	left := broker.Measure{KPI: broker.Remaining, Of: "cpu"}
 	w.providers[0].Values[left], w.providers[1].Values[left] = 4000, 2000
 	o.Status = *w.work(noon).statuses["o"]
 	w.offloadings["rome-000"] = *ours("milan", "oslo")

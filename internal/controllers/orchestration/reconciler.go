@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
@@ -53,6 +54,8 @@ type Config struct {
 	Pods   client.Reader
 	// Consumers returns the known consumers.
 	Consumers func() []offer.Consumer
+	// Federation has the Offers of providers; nil without them.
+	Federation Federation
 	// Known are the informers behind Consumers. Nothing is chosen before their first lists.
 	Known kube.CRDInformers
 	// Holding reports whether this process still leads.
@@ -63,6 +66,12 @@ type Config struct {
 	Log      logr.Logger
 	// Now is the clock; nil stands for the system's.
 	Now func() time.Time
+}
+
+// Federation has what providers offer to this cluster: see federation.Source.
+type Federation interface {
+	Complete(now time.Time) bool
+	Ours(now time.Time) map[string][]rest.FederationOffer
 }
 
 // Writer puts Orchestrations into force. It is work for the leader.
@@ -141,6 +150,9 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	r.missing = false
 	now := r.Now().UTC().Truncate(time.Second)
+	if r.Federation != nil && !r.Federation.Complete(now) {
+		return reconcile.Result{RequeueAfter: retryAfter}, nil // A price that is not read yet would move consumers.
+	}
 	p, err := r.plan(ctx, now)
 	if p == nil {
 		return finished(ctx, podsPeriod, err)
@@ -217,6 +229,12 @@ func (r *reconciler) gather(now time.Time) *world {
 	}
 	for _, c := range r.Consumers() {
 		out.labels[c.ID] = c.Labels
+	}
+	if r.Federation != nil {
+		offers := r.Federation.Ours(now)
+		for i := range out.providers {
+			out.providers[i].offers = offers[out.providers[i].ID]
+		}
 	}
 	out.running = running(out.providers, r.pods)
 	return out

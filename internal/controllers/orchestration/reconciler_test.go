@@ -41,7 +41,7 @@ func TestAChoiceIsPutIntoForce(t *testing.T) {
 		if len(s.Choices) != 1 || s.Choices[0].Namespaces != 1 || len(s.Choices[0].Chosen) != 1 || len(s.Choices[0].Rejected) != 1 || len(s.Providers) != 2 {
 			return "incomplete"
 		}
-		if c := s.Choices[0].Chosen[0]; c.ClusterID != "milan" || c.Because != "Price cpu 0.02 (1000)" || !c.Since.Time.Equal(l.clock()) {
+		if c := s.Choices[0].Chosen[0]; c.ClusterID != "milan" || c.Because != "Price cpu 0.02 of its annotation (1000)" || !c.Since.Time.Equal(l.clock()) {
 			return fmt.Sprintf("chosen %+v", c)
 		}
 		return ready(s, metav1.ConditionTrue, v1alpha1.OrchestrationActive)

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
 	"proffer.dev/proffer/internal/kube"
@@ -31,10 +32,10 @@ const statusInterval = time.Minute
 // measure adds to the histories in the status what is observed now, and sets the providers to choose
 // from. A provider without a virtual node is remembered for the window.
 func (d *deciding) measure(providers []provider, now time.Time) {
-	ready := map[string]bool{}
+	ready, offers := map[string]bool{}, map[string][]rest.FederationOffer{}
 	plain := make([]broker.Provider, 0, len(providers))
 	for _, p := range providers {
-		ready[p.ID] = p.ready
+		ready[p.ID], offers[p.ID] = p.ready, p.offers
 		plain = append(plain, p.Provider)
 	}
 	before := map[string]v1alpha1.ProviderStatus{}
@@ -47,10 +48,13 @@ func (d *deciding) measure(providers []provider, now time.Time) {
 		history := historyOf(before[p.ID]).Observe(ready[p.ID], now, d.parsed.Window)
 		delete(before, p.ID)
 		values := maps.Clone(p.Values)
+		notes := map[broker.Measure]string{}
+		maps.Copy(notes, p.Notes)
+		addPrices(values, notes, offers[p.ID], d.object.Spec.Currency)
 		if uptime, measured := history.Uptime(); measured {
 			values[broker.Measure{KPI: broker.Uptime}] = uptime
 		}
-		p.Values = values
+		p.Values, p.Notes = values, notes
 		d.providers = append(d.providers, p)
 		d.status.Providers = append(d.status.Providers, statusOf(p, history))
 	}
