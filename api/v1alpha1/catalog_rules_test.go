@@ -19,6 +19,12 @@ var catalogRules = []rule{
 		want:    `spec: Invalid value: catalog describes a class that ResourceSlices ask for: set class, or leave catalog out`,
 	},
 	{
+		name:    "providers stand behind peers",
+		valid:   []string{"class: gold\noffer: {peers: {}}\ncatalog: {showProviders: true}", cataloged("{showProviders: false}")},
+		invalid: cataloged("{showProviders: true}"),
+		want:    `spec: Invalid value: showProviders lists who stands behind offer.peers: set offer.peers, or leave showProviders out`,
+	},
+	{
 		name:    "prices have a currency",
 		valid:   []string{cataloged(`{prices: {cpu: "0.021", nvidia.com/gpu: "1.85"}, currency: EUR}`)},
 		invalid: cataloged(`{prices: {cpu: "1"}}`),

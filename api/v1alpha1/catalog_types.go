@@ -62,6 +62,10 @@ type Catalog struct {
 	// +optional
 	Hidden bool `json:"hidden,omitempty"`
 
+	// ShowProviders lists in the Offers who stands behind offer.peers. Default: false.
+	// +optional
+	ShowProviders bool `json:"showProviders,omitempty"`
+
 	CatalogWords `json:",inline"`
 }
 
@@ -229,6 +233,15 @@ type OfferStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
 
+	// Providers are the clusters that stand behind the class, with what they publish to this one: the first
+	// 64 by cluster ID. The consumer itself is never one of them. Absent unless the provider shows them.
+	// +optional
+	// +listType=map
+	// +listMapKey=clusterID
+	// +listMapKey=class
+	// +kubebuilder:validation:MaxItems=64
+	Providers []OfferProvider `json:"providers,omitempty"`
+
 	// Reason summarizes the entry in one word.
 	// +required
 	Reason CatalogReason `json:"reason"`
@@ -245,6 +258,55 @@ type OfferStatus struct {
 
 	// ValidUntil is the time after which the amounts are not kept up to date any more, unless the
 	// operator has written the object again.
+	// +required
+	ValidUntil metav1.Time `json:"validUntil"`
+}
+
+// MaxOfferProviders bounds the providers in an Offer.
+const MaxOfferProviders = 64
+
+// ShownText is a text of another cluster, in one line.
+//
+// +kubebuilder:validation:MaxLength=1024
+type ShownText string
+
+// OfferProvider is an Offer that stands behind a class: its words, as its provider publishes them to this
+// cluster.
+type OfferProvider struct {
+	// ClusterID is the provider.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	ClusterID string `json:"clusterID"`
+
+	// Class is the provider's class in which this cluster has resources.
+	// +required
+	// +kubebuilder:validation:MaxLength=63
+	Class string `json:"class"`
+
+	// Title names the class for people.
+	// +optional
+	Title ShownText `json:"title,omitempty"`
+
+	// Labels describe the class for programs. They are left out of a provider with too many.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Labels map[string]ShownText `json:"labels,omitempty"`
+
+	// Prices are the prices of the provider by resource, for this cluster.
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	Prices map[corev1.ResourceName]ShownText `json:"prices,omitempty"`
+
+	// Currency is the ISO 4217 code of the currency of the prices.
+	// +optional
+	// +kubebuilder:validation:MaxLength=3
+	Currency string `json:"currency,omitempty"`
+
+	// Period is the time that the prices are for.
+	// +optional
+	Period Period `json:"period,omitempty"`
+
+	// ValidUntil is the time after which the provider's Offer is not kept up to date, at most a day ahead.
 	// +required
 	ValidUntil metav1.Time `json:"validUntil"`
 }

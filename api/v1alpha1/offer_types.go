@@ -28,8 +28,8 @@ type PolicyOffer struct {
 	Nodes *Nodes `json:"nodes,omitempty"`
 
 	// Peers offers a share of what other clusters give to this one, as one pool for all consumers of the
-	// policy: this cluster is a broker between them. It follows the rules of nodes, over the virtual
-	// nodes of these clusters. What a consumer gives itself is never offered back to it.
+	// policy. It follows the rules of nodes, over the virtual nodes of these clusters. What a consumer gives
+	// itself is never offered back to it.
 	// +optional
 	Peers *Peers `json:"peers,omitempty"`
 
@@ -49,7 +49,7 @@ type PolicyOffer struct {
 	Percent *Percent `json:"percent,omitempty"`
 
 	// Percentages are shares by resource name, 1 to 1000, which replace percent for these names.
-	// Percent applies to all other names. Only with nodes and peers.
+	// Only with nodes and peers.
 	// +optional
 	Percentages Percentages `json:"percentages,omitempty"`
 
@@ -236,7 +236,7 @@ type External struct {
 // ExternalTLS defines how the certificate of an external resource monitor is verified.
 type ExternalTLS struct {
 	// CABundle are the certificates, in PEM, of the authorities that the monitor's certificate may be
-	// signed by. No others are trusted.
+	// signed by.
 	// +required
 	// +kubebuilder:validation:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle is certificates in PEM: write them from -----BEGIN CERTIFICATE----- on"

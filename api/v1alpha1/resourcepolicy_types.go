@@ -90,6 +90,7 @@ const (
 // +kubebuilder:validation:XValidation:rule="!(has(self.offer.fixed) || has(self.offer.external)) || !has(self.overrides) || self.overrides.all(o, !has(o.offer.maxPercent) && !has(o.offer.maxPercentages))",message="maxPercent and maxPercentages of an override apply to nodes and peers: with fixed and external, use max"
 // +kubebuilder:validation:XValidation:rule="!has(self.pausedUntil) || (has(self.mode) && self.mode == 'Paused')",message="pausedUntil ends a pause: set mode to Paused, or leave pausedUntil out"
 // +kubebuilder:validation:XValidation:rule="!has(self.catalog) || (has(self.class) && self.class.size() > 0)",message="catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"
+// +kubebuilder:validation:XValidation:rule="!has(self.catalog) || !has(self.catalog.showProviders) || !self.catalog.showProviders || has(self.offer.peers)",message="showProviders lists who stands behind offer.peers: set offer.peers, or leave showProviders out"
 type ResourcePolicySpec struct {
 	// Class is the pool that the policy applies to: a class of ResourceSlices in Liqo v1, a pool in
 	// v0.9 and v0.10. It is a DNS-1123 label. When it is changed, the offers in the old class become
@@ -207,8 +208,7 @@ type Consumers struct {
 	ClusterIDs []ClusterID `json:"clusterIDs,omitempty"`
 
 	// Selector selects consumers by the combined labels of their ForeignCluster and Tenant objects. A
-	// consumer without such objects has no labels. Empty: every consumer. A selector that does not parse
-	// makes the policy Invalid.
+	// consumer without such objects has no labels. A selector that does not parse makes the policy Invalid.
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchLabels) || self.matchLabels.size() <= 64",message="a selector has at most 64 matchLabels: write fewer"
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"

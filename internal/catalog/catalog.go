@@ -1,8 +1,10 @@
 package catalog
 
 import (
+	"maps"
 	"slices"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
@@ -25,8 +27,12 @@ type Catalog struct {
 // capacity.Ledger.Largest. It may be newer than the snapshot.
 type Largest func([]capacity.Selection) []capacity.Amounts
 
-// New works out the catalog of all consumers of a snapshot.
-func New(s *table.Snapshot, largest Largest) *Catalog {
+// Providers are what consumers may see of the providers of this cluster, by cluster ID.
+type Providers map[string][]v1alpha1.OfferProvider
+
+// New works out the catalog of all consumers of a snapshot. The providers are shown where a policy shows those that
+// stand behind it.
+func New(s *table.Snapshot, largest Largest, providers Providers) *Catalog {
 	c := &Catalog{snapshot: s, peerings: map[string]peering{}, entries: map[string][]Entry{}}
 	var storage []string
 	if s.Peers != nil {
@@ -38,7 +44,9 @@ func New(s *table.Snapshot, largest Largest) *Catalog {
 		}
 	}
 	asked := c.askers()
-	prospects := grant.Prospects(offer.NewAllocationInput(s.Input), decidedOn(s.Slices), asked)
+	input := offer.NewAllocationInput(s.Input)
+	behind := providers.behind(input)
+	prospects := grant.Prospects(input, decidedOn(s.Slices), asked)
 	rooms := roomsOf(s.Policies, largest)
 	for i, asker := range asked {
 		p := &prospects[i]
@@ -52,6 +60,9 @@ func New(s *table.Snapshot, largest Largest) *Catalog {
 		if e.StorageClasses == nil {
 			e.StorageClasses = storage
 		}
+		if p.Policy.Catalog.ShowProviders {
+			e.Providers = behind[p.Policy.Granter()]
+		}
 		if asker.Consumer == unknown {
 			c.unknown = append(c.unknown, e)
 		} else {
@@ -59,6 +70,24 @@ func New(s *table.Snapshot, largest Largest) *Catalog {
 		}
 	}
 	return c
+}
+
+// behind returns the providers that give to the pool of each policy, by granter and sorted.
+func (p Providers) behind(input *offer.AllocationInput) map[string][]v1alpha1.OfferProvider {
+	if len(p) == 0 {
+		return nil
+	}
+	all := map[string][]v1alpha1.OfferProvider{}
+	for i := range input.Pools {
+		pool, given := &input.Pools[i], map[string]bool{}
+		for _, cell := range pool.Cells {
+			given[pool.GiverOf(cell)] = true
+		}
+		for _, id := range slices.Sorted(maps.Keys(given)) {
+			all[pool.Granter] = append(all[pool.Granter], p[id]...)
+		}
+	}
+	return all
 }
 
 // unknown stands for every consumer that is not known.

@@ -101,7 +101,7 @@ func (w *world) snapshot() *table.Snapshot {
 	})
 }
 
-func (w *world) catalog() *Catalog { return New(w.snapshot(), w.ledger.Largest) }
+func (w *world) catalog() *Catalog { return New(w.snapshot(), w.ledger.Largest, nil) }
 
 // shown is an entry as far as a consumer sees it.
 type shown struct {
@@ -317,4 +317,45 @@ func TestNothingOfOtherConsumersShows(t *testing.T) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+func TestAnEntryListsWhoStandsBehindIt(t *testing.T) {
+	shows := gold(func(p *offer.Policy) {
+		p.Nodes.Selection.Peers, p.Catalog.ShowProviders = &capacity.Peers{Depth: 1}, true
+	})
+	w := newWorld(shows, "oslo", "rome")
+	for i, id := range []string{"paris", "oslo", "lima", "oslo"} {
+		w.ledger.SetNode(capacity.Node{Name: fmt.Sprint(id, i), State: capacity.Ready, Virtual: true, Peer: id, Allocatable: cpu(1)})
+	}
+	providers := Providers{
+		"oslo":  {{ClusterID: "oslo", Class: "gold", Title: "near"}, {ClusterID: "oslo", Class: "silver"}},
+		"paris": {{ClusterID: "paris", Class: "gold"}},
+		"milan": {{ClusterID: "milan", Class: "gold"}}, // It gives nothing to the pool.
+	}
+	listed := func(providers Providers, consumer string) (all []string) {
+		c := New(w.snapshot(), w.ledger.Largest, providers)
+		for _, e := range c.Of(consumer) {
+			for _, p := range StatusOf(consumer, &e, time.Unix(0, 0)).Providers {
+				all = append(all, p.ClusterID+" "+p.Class)
+			}
+		}
+		return all
+	}
+	for consumer, want := range map[string][]string{
+		"rome": {"oslo gold", "oslo silver", "paris gold"}, "oslo": {"paris gold"}, "unknown": {"oslo gold", "oslo silver", "paris gold"},
+	} {
+		if diff := cmp.Diff(want, listed(providers, consumer)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", consumer, diff)
+		}
+	}
+	for i := range 100 {
+		providers["paris"] = append(providers["paris"], v1alpha1.OfferProvider{ClusterID: "paris", Class: fmt.Sprint(i)})
+	}
+	if got := len(listed(providers, "rome")); got != v1alpha1.MaxOfferProviders {
+		t.Errorf("%d are listed", got)
+	}
+	w.policies[0].Catalog.ShowProviders = false
+	if got := listed(providers, "rome"); got != nil {
+		t.Errorf("without showProviders: %v", got)
+	}
 }

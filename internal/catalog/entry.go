@@ -27,6 +27,8 @@ type Entry struct {
 	Largest capacity.Amounts
 	// StorageClasses lists the StorageClasses that the consumer may use, the default first.
 	StorageClasses []string
+	// Providers stand behind the class, sorted by cluster ID. The consumer may be one of them.
+	Providers []v1alpha1.OfferProvider
 
 	peering peering
 }

@@ -40,6 +40,11 @@ func StatusOf(clusterID string, e *Entry, observed time.Time) v1alpha1.OfferStat
 		Reason: e.Reason(), Message: e.Message(),
 		ObservedTime: metav1.NewTime(observed), ValidUntil: metav1.NewTime(observed.Add(Validity)),
 	}
+	for _, p := range e.Providers {
+		if p.ClusterID != clusterID && len(s.Providers) < v1alpha1.MaxOfferProviders {
+			s.Providers = append(s.Providers, p)
+		}
+	}
 	if e.Policy.Slices.DenyExcess {
 		s.OnExcess = v1alpha1.OnExcessDeny
 	}

@@ -177,6 +177,8 @@ func LiqoDefaults() capacity.Amounts {
 type Catalog struct {
 	// Hidden leaves the class out of the catalog.
 	Hidden bool
+	// ShowProviders lists the providers that stand behind the class. Only with a selection of peers.
+	ShowProviders bool
 	// Title and URL are for people, Labels for programs.
 	Title, URL string
 	Labels     map[string]string

@@ -170,7 +170,7 @@ func changePods(b *bench, w *catalog.Writer) (slowest time.Duration) {
 // long as hundreds of writes.
 func awaitNewest(t *testing.T, w *catalog.Writer, api client.Client, b *bench) {
 	t.Helper()
-	latest := core.New(b.table.Current(), b.ledger.Largest)
+	latest := core.New(b.table.Current(), b.ledger.Largest, nil)
 	want := map[string]string{}
 	for _, tenant := range latest.Tenants() {
 		entries := latest.In(tenant)

@@ -20,11 +20,15 @@ func (h *house) ofComponents() (r room, err error) {
 		bindings = append(bindings, catalog.ChoiceBinding)
 	}
 	if len(bindings) > 0 {
-		offers := catalog.NewWriter(catalog.Config{
+		config := catalog.Config{
 			Client: h.liqo, Table: h.table, Largest: h.ledger.Largest,
 			Publish: h.PublishOffers, Bindings: bindings, Subjects: h.Tenants.Subjects, QPS: h.Tenants.QPS,
 			Holding: h.tenure.Holds, Recorder: h.recorder, Restores: h.restores, Log: h.log.WithName("catalog"),
-		})
+		}
+		if h.providers != nil {
+			config.Providers = h.providers
+		}
+		offers := catalog.NewWriter(config)
 		r.leading, r.collectors = append(r.leading, offers), append(r.collectors, offers)
 		r.published = append(r.published, onSnapshot(offers.Wake))
 	}

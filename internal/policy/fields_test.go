@@ -62,7 +62,7 @@ func completeSpecs(t *testing.T) map[string]*v1alpha1.ResourcePolicySpec {
 				EnforcePlacement: true, StorageClasses: []v1alpha1.ClassName{"fast"}, IngressClasses: []v1alpha1.ClassName{"nginx"},
 				LoadBalancerClasses: []v1alpha1.ClassName{"internal"},
 			},
-			Catalog: &v1alpha1.Catalog{Hidden: true, CatalogWords: v1alpha1.CatalogWords{
+			Catalog: &v1alpha1.Catalog{Hidden: true, ShowProviders: of.Peers != nil, CatalogWords: v1alpha1.CatalogWords{
 				Title: "GPUs", URL: "https://example.com/gpu", Labels: v1alpha1.Labels{"region": "eu"},
 				Prices: v1alpha1.Prices{"cpu": "0.021"}, Currency: "EUR", Period: v1alpha1.PeriodMonth,
 			}},

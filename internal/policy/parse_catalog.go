@@ -30,8 +30,12 @@ func (p *parser) catalog(spec *v1alpha1.ResourcePolicySpec, path *field.Path) of
 		p.errs = append(p.errs, field.Forbidden(path,
 			"catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"))
 	}
+	if c.ShowProviders && spec.Offer.Peers == nil {
+		p.errs = append(p.errs, field.Forbidden(path.Child("showProviders"),
+			"showProviders lists who stands behind offer.peers: set offer.peers, or leave showProviders out"))
+	}
 	out := offer.Catalog{
-		Hidden: c.Hidden,
+		Hidden: c.Hidden, ShowProviders: c.ShowProviders,
 		Title:  p.text(string(c.Title), titleRule, path.Child("title"), "write one line of text"),
 		URL:    p.text(string(c.URL), urlRule, path.Child("url"), "write an address such as https://example.com/gpu"),
 		Labels: p.labels(c.Labels, path.Child("labels")),

@@ -349,6 +349,8 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 		{"load balancer class", inSlices(v1alpha1.Slices{LoadBalancerClasses: []v1alpha1.ClassName{""}}),
 			`spec.slices.loadBalancerClasses[0]: Required value`},
 		{"catalog without class", func(s *spec) { s.Catalog = &v1alpha1.Catalog{} }, `spec.catalog: Forbidden: catalog describes a class`},
+		{"providers without peers", func(s *spec) { s.Class, s.Catalog = "gold", &v1alpha1.Catalog{ShowProviders: true} },
+			`spec.catalog.showProviders: Forbidden: showProviders lists who stands behind offer.peers`},
 		{"title", inCatalog(v1alpha1.CatalogWords{Title: "a\x1b[2J"}), `spec.catalog.title: Invalid value: "a\x1b[2J": write one line of text`},
 		{"URL", inCatalog(v1alpha1.CatalogWords{URL: "javascript:alert(1)"}), `spec.catalog.url: Invalid value: "javascript:alert(1)": write an address`},
 		{"label", inCatalog(v1alpha1.CatalogWords{Labels: v1alpha1.Labels{"a b": "c"}}), `spec.catalog.labels: Invalid value: "a b"`},

@@ -71,7 +71,7 @@ func (c *catalogs) forSnapshot(snapshot *table.Snapshot, maxAge time.Duration) p
 	now := c.now()
 	switch {
 	case c.latest == nil || c.latest.Snapshot() != snapshot && now.Sub(c.latest.made) >= maxAge:
-		worked := catalog.New(snapshot, c.largest)
+		worked := catalog.New(snapshot, c.largest, nil) // The federation shows the providers.
 		public := sync.OnceValues(func() (*representation, error) {
 			all := publicCatalog(worked)
 			return represent(all, all)

@@ -120,6 +120,10 @@ func providers(now time.Time) rest.Federation {
 			Title: "Gold", URL: "https://example.com", Labels: v1alpha1.Labels{"region": "eu"},
 			Prices: v1alpha1.Prices{"cpu": "0.02"}, Currency: "EUR", Period: v1alpha1.PeriodHour,
 		},
+		Providers: []v1alpha1.OfferProvider{{
+			ClusterID: "lima", Class: "silver", Title: "Silver", Labels: map[string]v1alpha1.ShownText{"region": "eu"},
+			Currency: "EUR", Period: v1alpha1.PeriodHour, ValidUntil: metav1.NewTime(now),
+		}},
 	}
 	return rest.Federation{Providers: []rest.FederationProvider{
 		{ClusterID: "bern", Offers: []rest.FederationOffer{}, Problems: []string{"it publishes no catalog to this cluster"}, Liqo: &rest.FederationPeering{

@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -93,11 +94,24 @@ func details(e *rest.FederationOffer) string {
 	add("ceiling: ", exact(e.Ceiling))
 	add("on excess: ", string(e.OnExcess))
 	add("defaults: ", exact(e.Defaults))
+	add("providers: ", providersOf(e))
 	add("storage classes: ", kube.First(e.StorageClasses))
 	add("ingress classes: ", kube.First(e.IngressClasses))
 	add("load balancer classes: ", kube.First(e.LoadBalancerClasses))
 	add("", string(e.URL))
 	return strings.Join(lines, "\n")
+}
+
+// providersOf lists who stands behind an Offer, with the prices of cpu.
+func providersOf(e *rest.FederationOffer) string {
+	ids := make([]string, len(e.Providers))
+	for i := range e.Providers {
+		ids[i] = e.Providers[i].ClusterID
+		if price := e.Providers[i].Prices[corev1.ResourceCPU]; price != "" {
+			ids[i] += fmt.Sprintf(" (cpu %s %s)", price, e.Providers[i].Currency)
+		}
+	}
+	return strings.Join(ids, ", ")
 }
 
 // amounts returns amounts as they are written, as in cpu=2,memory=4Gi, sorted by resource.

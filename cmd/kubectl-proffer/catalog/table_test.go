@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -84,6 +85,15 @@ func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 	federation.Fit(c.Providers, nil, federation.Liqoctl{}.CreateSlice)
 	if command := c.Providers[1].Offers[0].Command; command != "" {
 		t.Errorf("it is asked for with %s", command)
+	}
+}
+
+func TestTheDetailsNameWhoStandsBehindAClass(t *testing.T) {
+	o := rest.FederationOffer{OfferStatus: v1alpha1.OfferStatus{Providers: []v1alpha1.OfferProvider{
+		{ClusterID: "oslo", Prices: map[corev1.ResourceName]v1alpha1.ShownText{"cpu": "0.01"}, Currency: "EUR"}, {ClusterID: "paris"},
+	}}}
+	if got := details(&o); got != "providers: oslo (cpu 0.01 EUR), paris" {
+		t.Error(got)
 	}
 }
 

@@ -15,6 +15,7 @@ package catalog
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -22,12 +23,14 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/catalog"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/leading"
@@ -45,6 +48,8 @@ type Config struct {
 	// Table has the snapshots that the catalog is computed from, with Largest.
 	Table   *table.Table
 	Largest catalog.Largest
+	// Providers has what consumers may see of the providers of this cluster; nil shows none.
+	Providers Providers
 	// Publish has Offers written. Without it, only RoleBindings are.
 	Publish bool
 	// Bindings lists the RoleBindings, and Subjects the subjects that each consumer is bound to.
@@ -58,6 +63,12 @@ type Config struct {
 	// Restores counts what the Writer restores.
 	Restores restore.Restores
 	Log      logr.Logger
+}
+
+// Providers has what consumers may see of the providers of this cluster: see federation.Source.
+type Providers interface {
+	Complete(now time.Time) bool
+	Behind(now time.Time) map[string][]v1alpha1.OfferProvider
 }
 
 // Writer publishes the catalog. It is work for the leader, and a prometheus.Collector.
@@ -149,6 +160,27 @@ type comparison struct {
 	latest   state
 	snapshot *table.Snapshot
 	rested   time.Time
+	// providers are shown, as of sampled.
+	providers catalog.Providers
+	sampled   time.Time
+}
+
+// shows reports whether a policy shows the providers that stand behind it.
+func (c *comparison) shows(snapshot *table.Snapshot) bool {
+	return c.Publish && c.Providers != nil && slices.ContainsFunc(snapshot.Policies, func(p table.Policy) bool {
+		return p.Parsed != nil && p.Parsed.Catalog.ShowProviders
+	})
+}
+
+// sample looks at the providers once a samplePeriod, however often they change, and reports whether what is shown of
+// them has changed.
+func (c *comparison) sample(now time.Time) (changed bool) {
+	if now.Sub(c.sampled) < samplePeriod {
+		return false
+	}
+	before := c.providers
+	c.providers, c.sampled = c.Providers.Behind(now), now
+	return !equality.Semantic.DeepEqual(before, c.providers)
 }
 
 // Reconcile compares what exists with what should exist, and enqueues what differs.
@@ -170,17 +202,25 @@ func (c *comparison) Reconcile(context.Context, reconcile.Request) (reconcile.Re
 	if left := c.rested.Sub(start); left > 0 {
 		return reconcile.Result{RequeueAfter: left}, nil
 	}
+	changed, next := false, time.Duration(0)
+	if c.shows(snapshot) {
+		if !c.Providers.Complete(start) {
+			return reconcile.Result{RequeueAfter: retryAfter}, nil // Otherwise a restart would leave them out at first.
+		}
+		changed = c.sample(start)
+		next = c.sampled.Add(samplePeriod).Sub(start)
+	}
 	switch {
-	case c.snapshot == snapshot:
+	case c.snapshot == snapshot && !changed:
 	case c.Publish:
-		c.latest = published{catalog.New(snapshot, c.Largest)}
+		c.latest = published{catalog.New(snapshot, c.Largest, c.providers)}
 	default:
 		c.latest = peerings{snapshot}
 	}
 	c.snapshot = snapshot
 	c.plan.compare(c.latest, c.watches.roles.All(), start)
 	c.rested = start.Add(planPause * time.Since(start))
-	return reconcile.Result{}, nil
+	return reconcile.Result{RequeueAfter: next}, nil
 }
 
 // writing reconciles the objects of one kind with the plan.

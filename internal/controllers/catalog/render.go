@@ -115,11 +115,29 @@ type fingerprint string
 // The times of an Offer.
 const observedTimeField, validUntilField = "observedTime", "validUntil"
 
+// providersField has the providers in an Offer, each with a time of its own.
+const providersField = "providers"
+
+// withoutTimes returns the providers in an Offer without their times.
+func withoutTimes(providers []any) []any {
+	out := make([]any, len(providers))
+	for i := range providers {
+		p, _ := providers[i].(map[string]any)
+		p = maps.Clone(p)
+		delete(p, validUntilField)
+		out[i] = p
+	}
+	return out
+}
+
 // fingerprintOf reads only what the operator writes: other labels, and annotations, do not count.
 func fingerprintOf(u *unstructured.Unstructured) fingerprint {
 	status := maps.Clone(statusOf(u))
 	delete(status, observedTimeField)
 	delete(status, validUntilField)
+	if providers, _ := status[providersField].([]any); providers != nil {
+		status[providersField] = withoutTimes(providers)
+	}
 	owners, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "ownerReferences")
 	marks := u.GetLabels() // A copy.
 	text, err := json.Marshal([]any{

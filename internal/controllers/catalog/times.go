@@ -18,6 +18,8 @@ const (
 	// the time.
 	planPeriod = time.Second
 	planPause  = 5
+	// samplePeriod is the time between two looks at the providers that Offers show.
+	samplePeriod = time.Minute
 	// retryAfter is the wait after a failed write, which doubles with each further failure up to
 	// retryAtMost. readyRetry is the wait for a missing CRD.
 	retryAfter  = time.Second

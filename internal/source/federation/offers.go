@@ -238,6 +238,9 @@ func sizeInMemory(s *v1alpha1.OfferStatus) (int, error) {
 			size += amounts + amount*len(of)
 		}
 	}
+	for i := range s.Providers {
+		size += offer/2 + 2*words + word*(len(s.Providers[i].Labels)+len(s.Providers[i].Prices))
+	}
 	return size, err
 }
 
@@ -260,7 +263,7 @@ func parse(text []byte, now time.Time) (rest.FederationOffer, error) {
 	if s.ObservedTime.IsZero() || s.ValidUntil.IsZero() {
 		return rest.FederationOffer{}, fmt.Errorf("%s does not say how old it is", s.Class)
 	}
-	if len(s.Labels) > maxItems || len(s.Prices) > maxItems ||
+	if len(s.Labels) > maxItems || len(s.Providers) > maxItems || len(s.Prices) > maxItems ||
 		max(len(s.StorageClasses), len(s.IngressClasses), len(s.LoadBalancerClasses)) > maxStorageClasses {
 		return rest.FederationOffer{}, fmt.Errorf("%s has a list that is too long", s.Class)
 	}
@@ -310,12 +313,49 @@ func clean(s v1alpha1.OfferStatus) v1alpha1.OfferStatus {
 		s.Period = v1alpha1.PeriodHour
 	}
 	s.Price = quantity.PriceLine(s.Prices, string(s.Currency), string(s.Period))
+	behind := s.Providers[:0]
+	for _, p := range s.Providers {
+		if cleanProvider(&p) {
+			behind = append(behind, p)
+		}
+	}
+	s.Providers = behind
 	for _, list := range [][]string{s.StorageClasses, s.IngressClasses, s.LoadBalancerClasses} {
 		for i := range list {
 			list[i] = tidy(list[i], maxName)
 		}
 	}
 	return s
+}
+
+// cleanProvider does for a provider behind an Offer what clean does for the Offer, and reports whether it can be one.
+func cleanProvider(p *v1alpha1.OfferProvider) bool {
+	if len(validation.IsDNS1123Label(p.ClusterID)) > 0 || len(validation.IsDNS1123Label(p.Class)) > 0 ||
+		max(len(p.Labels), len(p.Prices)) > maxItems {
+		return false
+	}
+	words := v1alpha1.OfferStatus{CatalogWords: v1alpha1.CatalogWords{
+		Title: v1alpha1.Title(p.Title), Currency: v1alpha1.Currency(p.Currency), Period: p.Period,
+		Labels: convert[string, v1alpha1.ShownText, v1alpha1.LabelValue](p.Labels),
+		Prices: convert[corev1.ResourceName, v1alpha1.ShownText, v1alpha1.Price](p.Prices),
+	}}
+	words = clean(words)
+	p.Title, p.Currency, p.Period = v1alpha1.ShownText(words.Title), string(words.Currency), words.Period
+	p.Labels = convert[string, v1alpha1.LabelValue, v1alpha1.ShownText](words.Labels)
+	p.Prices = convert[corev1.ResourceName, v1alpha1.Price, v1alpha1.ShownText](words.Prices)
+	return true
+}
+
+// convert converts the texts of a map, nil to nil.
+func convert[K comparable, A, B ~string](texts map[K]A) map[K]B {
+	if texts == nil {
+		return nil
+	}
+	out := make(map[K]B, len(texts))
+	for key, text := range texts {
+		out[key] = B(text)
+	}
+	return out
 }
 
 func tidyAs[T ~string](text T, most int) T { return T(tidy(string(text), most)) }
