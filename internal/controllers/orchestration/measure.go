@@ -157,7 +157,9 @@ func (p *provider) add(n node, v virtualNode, pods *bound, first bool) {
 func (p *provider) addAnnotations(f foreignCluster, now time.Time) {
 	for name, price := range f.prices {
 		m := broker.Measure{KPI: broker.Price, Of: name}
-		p.Values[m], p.Notes[m] = price, "of its annotation"
+		if p.Notes[m] = price.problem; price.problem == "" {
+			p.Values[m], p.Notes[m] = price.value, "of its annotation"
+		}
 	}
 	for name, got := range f.measured {
 		expired := got.problem == "" && !now.Before(got.until)

@@ -179,12 +179,11 @@ func parseConnection(u *unstructured.Unstructured) networkConnection {
 type foreignCluster struct {
 	cluster string
 	// labels are here so that a change of them wakes the writer.
-	labels   map[string]string
-	prices   map[string]int64
-	measured map[string]measured
+	labels           map[string]string
+	prices, measured map[string]measured
 }
 
-// measured is a value that counts until a time, or why there is none.
+// measured is a value that counts until a time, zero for always, or why there is none.
 type measured struct {
 	value   int64
 	until   time.Time
@@ -217,15 +216,17 @@ const maxMeasured = 19
 
 func parseForeignCluster(u *unstructured.Unstructured) foreignCluster {
 	f := foreignCluster{
-		cluster: kube.Text(u, "spec", "clusterID"), labels: u.GetLabels(), prices: map[string]int64{},
-		measured: map[string]measured{},
+		cluster: kube.Text(u, "spec", "clusterID"), labels: u.GetLabels(),
+		prices: map[string]measured{}, measured: map[string]measured{},
 	}
 	for key, text := range u.GetAnnotations() {
 		if name, ok := strings.CutPrefix(key, PriceAnnotation); ok {
 			// An annotation has no slash in its name: nvidia.com_gpu stands for nvidia.com/gpu.
-			if price, ok := broker.ParseDecimal(text, priceDecimals); ok {
-				f.prices[strings.Replace(name, "_", "/", 1)] = price
+			m := measured{}
+			if m.value, ok = broker.ParseDecimal(text, priceDecimals); !ok {
+				m.problem = "its annotation is not a price such as 0.021"
 			}
+			f.prices[strings.Replace(name, "_", "/", 1)] = m
 		} else if name, ok := strings.CutPrefix(key, MeasuredAnnotation); ok {
 			f.measured[name] = parseMeasured(text)
 		}

@@ -114,8 +114,10 @@ func TestPricesAreReadFromAnnotations(t *testing.T) {
 	u.SetAnnotations(map[string]string{
 		PriceAnnotation + "cpu": "0.021", PriceAnnotation + "nvidia.com_gpu": "1.85", PriceAnnotation + "memory": "cheap", "other": "1",
 	})
-	want := map[string]int64{"cpu": 21_000_000, "nvidia.com/gpu": 1_850_000_000}
-	if diff := cmp.Diff(want, parseForeignCluster(u).prices); diff != "" {
+	want := map[string]measured{
+		"cpu": {value: 21_000_000}, "nvidia.com/gpu": {value: 1_850_000_000}, "memory": {problem: "its annotation is not a price such as 0.021"},
+	}
+	if diff := cmp.Diff(want, parseForeignCluster(u).prices, cmp.AllowUnexported(measured{})); diff != "" {
 		t.Error(diff)
 	}
 }

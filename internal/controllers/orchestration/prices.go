@@ -11,7 +11,7 @@ import (
 	"proffer.dev/proffer/internal/source/federation"
 )
 
-// addPrices adds the prices in the Offers of a provider, of resources without a price yet, and notes of each where
+// addPrices adds the prices in the Offers of a provider, of resources without a note yet, and notes of each where
 // it comes from, or why it does not count. The highest counts: which class a pod runs in is not known. A price in
 // another currency makes that of its resource unknown, so that a provider cannot hide a high one.
 func addPrices(
@@ -22,7 +22,7 @@ func addPrices(
 	for i := range offers {
 		for name := range offers[i].Prices {
 			m := broker.Measure{KPI: broker.Price, Of: string(name)}
-			if _, annotated := values[m]; !annotated {
+			if notes[m] == "" {
 				prices[name] = m
 			}
 		}

@@ -69,12 +69,21 @@ func TestThePriceOfSeveralOffersIsTheHighestInTheCurrency(t *testing.T) {
 	}
 }
 
+// One that cannot be read is not replaced either: it was to replace the price of the provider.
 func TestAnAnnotatedPriceIsNotReplaced(t *testing.T) {
-	m := broker.Measure{KPI: broker.Price, Of: "cpu"}
-	values, notes := map[broker.Measure]int64{m: 7}, map[broker.Measure]string{m: "of its annotation"}
-	addPrices(values, notes, []rest.FederationOffer{priced("gold", "0.03", "USD")}, "EUR")
-	if values[m] != 7 || notes[m] != "of its annotation" {
-		t.Errorf("%v, %v", values, notes)
+	p := provider{Provider: broker.Provider{Values: map[broker.Measure]int64{}, Notes: map[broker.Measure]string{}}}
+	u := kubetest.ForeignCluster(t, "milan", "milan", nil)
+	u.SetAnnotations(map[string]string{PriceAnnotation + "cpu": "7", PriceAnnotation + "memory": "cheap"})
+	p.addAnnotations(parseForeignCluster(u), noon)
+	o := priced("gold", "0.03", "EUR")
+	o.Prices["memory"] = "0.01"
+	addPrices(p.Values, p.Notes, []rest.FederationOffer{o}, "EUR")
+	cpu, memory := broker.Measure{KPI: broker.Price, Of: "cpu"}, broker.Measure{KPI: broker.Price, Of: "memory"}
+	if diff := cmp.Diff(map[broker.Measure]int64{cpu: 7e9}, p.Values); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff(map[broker.Measure]string{cpu: "of its annotation", memory: "its annotation is not a price such as 0.021"}, p.Notes); diff != "" {
+		t.Error(diff)
 	}
 }
 
