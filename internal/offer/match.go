@@ -173,9 +173,13 @@ const noVariant = -1
 type shadowed struct{ policy, by int }
 
 // match matches a consumer against all policies.
-func (x *policyIndex) match(c Consumer) *match {
-	m, by := &match{}, -1
-	for _, i := range x.candidates(c.ID) {
+func (x *policyIndex) match(c Consumer) *match { return x.matchInto(&match{}, c) }
+
+// matchInto is match into the memory of a match that nobody needs any longer.
+func (x *policyIndex) matchInto(m *match, c Consumer) *match {
+	m.winners, m.shadowed = m.winners[:0], m.shadowed[:0]
+	by := -1
+	for _, i := range x.candidates(make([]int, 0, 16), c.ID) {
 		p := x.ordered[i]
 		switch {
 		case p.DryRun, !p.Consumers.Includes(c):
@@ -202,9 +206,9 @@ func (p *indexedPolicy) variantFor(id string) int {
 	return noVariant
 }
 
-// candidates returns the indexes, sorted, of all policies that may be for a consumer.
-func (x *policyIndex) candidates(id string) []int {
-	all := slices.Concat(x.open, x.naming[id])
+// candidates returns the indexes, sorted, of all policies that may be for a consumer, in the memory of an empty list.
+func (x *policyIndex) candidates(all []int, id string) []int {
+	all = append(append(all, x.open...), x.naming[id]...)
 	slices.Sort(all)
 	return slices.Compact(all) // A policy that is open may name it, too.
 }
@@ -216,7 +220,9 @@ type matcher struct {
 	// byTraits holds the matches of consumers that no scope names, by the values of labelKeys.
 	// byContent holds the distinct matches.
 	byTraits, byContent map[string]*match
-	key                 []byte
+	// found and key are reused.
+	found match
+	key   []byte
 }
 
 func newMatcher(x *policyIndex) *matcher {
@@ -227,7 +233,7 @@ func newMatcher(x *policyIndex) *matcher {
 func (m *matcher) matchOf(c Consumer) *match {
 	_, named := m.naming[c.ID]
 	if _, gives := m.giving[c.ID]; named || gives || m.filtered || m.external {
-		return m.distinct(m.match(c))
+		return m.distinct(c)
 	}
 	m.key = m.key[:0]
 	for i, key := range m.labelKeys {
@@ -241,18 +247,18 @@ func (m *matcher) matchOf(c Consumer) *match {
 		return known
 	}
 	traits := string(m.key) // distinct reuses the key.
-	found := m.distinct(m.match(c))
+	found := m.distinct(c)
 	m.byTraits[traits] = found
 	return found
 }
 
-// distinct returns the first match with the same content.
-func (m *matcher) distinct(found *match) *match {
-	m.key = found.appendTo(m.key[:0])
+// distinct matches a consumer against all policies, and returns the first match with the same content.
+func (m *matcher) distinct(c Consumer) *match {
+	m.key = m.matchInto(&m.found, c).appendTo(m.key[:0])
 	same, ok := m.byContent[string(m.key)]
 	if !ok {
-		same = found
-		m.byContent[string(m.key)] = found
+		same = &match{slices.Clone(m.found.winners), slices.Clone(m.found.shadowed)}
+		m.byContent[string(m.key)] = same
 	}
 	return same
 }
@@ -283,7 +289,7 @@ type knownConsumer struct {
 
 // knownConsumers returns all known consumers, sorted by ID.
 func knownConsumers(in *Input, x *policyIndex) []knownConsumer {
-	var others []string
+	others := make([]string, 0, len(x.naming))
 	add := func(id string) {
 		if _, found := slices.BinarySearchFunc(x.consumers, Consumer{ID: id}, byID); !found {
 			others = append(others, id)
@@ -359,7 +365,7 @@ type standing struct {
 func (x *policyIndex) standings(c Consumer) iter.Seq[standing] {
 	return func(yield func(standing) bool) {
 		var winner *Policy
-		for _, i := range x.candidates(c.ID) {
+		for _, i := range x.candidates(nil, c.ID) {
 			p, s := x.ordered[i], standing{policy: i}
 			if !p.Consumers.selects(c) {
 				continue
