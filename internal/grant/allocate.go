@@ -16,7 +16,7 @@ func Allocate(terms *offer.AllocationInput, all []Slice) []Answer {
 	}
 	a := newAllocation(terms, all)
 	a.decide()
-	return a.answers()
+	return a.complete()
 }
 
 // AllocateInGrace decides like Allocate in the grace after a start: what is missing since then may come back soon,
@@ -26,7 +26,7 @@ func AllocateInGrace(terms *offer.AllocationInput, all []Slice, lacked Lack) ([]
 	a := newAllocation(terms, all)
 	a.shelter(lacked)
 	a.decide()
-	return a.answers(), a.lack
+	return a.complete(), a.lack
 }
 
 // decide works out what each slice is granted.
@@ -49,12 +49,12 @@ func (a *allocation) decide() {
 	}
 	for _, s := range a.byAge {
 		if !s.group.evicts { // Of consumers that are evicted, use is ignored until grants are kept.
-			s.countUse()
+			s.count(s.Used)
 		}
 	}
 	for _, s := range a.byAge {
 		if !s.Pinned {
-			s.keepGranted()
+			a.keepGranted(s)
 		}
 	}
 	a.endShelter()
@@ -66,9 +66,9 @@ func (a *allocation) decide() {
 	a.account.countIgnoredUse()
 	for _, s := range a.byAge {
 		if s.group.evicts {
-			s.countUse()
+			s.count(s.Used)
 		}
-		s.countRecorded()
+		s.count(s.Recorded)
 	}
 	for _, s := range a.byAge {
 		s.raise()
@@ -87,12 +87,15 @@ type allocation struct {
 	// use name. column is the index of each.
 	columns []string
 	column  map[string]int
+	// slices and answers are in the order of the input.
 	slices  []sliceState
+	answers []Answer
 	byAge   []*sliceState
 	groups  map[groupKey]*group
-	// lack is the result of AllocateInGrace.
-	lack Lack
-	// offered holds the steps of each ConsumerTerms by column, nil for a resource that is not offered.
+	// lack is the result of AllocateInGrace. missing are the parts of grants that their pools lack.
+	lack    Lack
+	missing []missingAmount
+	// offered holds the steps of each ConsumerTerms, see group.step.
 	offered map[*offer.ConsumerTerms][]*offer.Step
 }
 
@@ -102,8 +105,7 @@ type groupKey struct{ class, consumer string }
 type group struct {
 	groupKey
 	// terms is nil if no policy decides.
-	terms *offer.ConsumerTerms
-	// offered holds the steps of terms by column, nil for a resource that is not offered.
+	terms   *offer.ConsumerTerms
 	offered []*offer.Step
 	share   *poolShare
 	// withheld, by column, is the part of the pool that the consumer gives itself and is not granted.
@@ -119,10 +121,18 @@ type group struct {
 	// evicts reports whether the consumer has to give up what it has of the pool, whatever its pods
 	// use.
 	evicts bool
-	// ofConsumer lists the groups of the consumer in all classes.
+	// ofConsumer lists the groups of a consumer with pods in all classes.
 	ofConsumer []*group
 	// before holds what is committed before the answers are written, nil if nothing is taken back.
 	before *groupBefore
+}
+
+// step returns the step of terms for a column, nil for a resource that is not offered.
+func (g *group) step(column int) *offer.Step {
+	if column < 0 || column >= len(g.offered) {
+		return nil
+	}
+	return g.offered[column]
 }
 
 // hasPods reports whether the consumer has pods anywhere.
@@ -159,13 +169,12 @@ func (g *group) poolIndex() int {
 // sliceState is a slice during the allocation.
 type sliceState struct {
 	*Slice
-	group *group
-	// lines has the resources with something to report, sorted; states has one for each line.
-	lines  []Line
+	answer *Answer
+	group  *group
+	// states has one for each line of the answer.
 	states []lineState
-	// ruling and why hold the answer of the policy's filters to the request.
+	// ruling is the answer of the policy's filters to the request.
 	ruling offer.Ruling
-	why    string
 	// alsoCharged lists the consumer's holders in other pools that the slice is charged to as well: its
 	// grant came from them, and is pinned or no policy decides on it any longer.
 	alsoCharged []*holder
@@ -182,12 +191,12 @@ type lineState struct {
 	// it and nothing of it is granted, so there is nothing to grant. All amounts are 0 then.
 	column int
 	// want is the amount asked for, or defaulted. had is the previous grant. floor may not be taken
-	// from it. gain is the amount that a raise would add. missing is the part of the grant that its pool lacks.
-	want, had, floor, gain, missing int64
-	// used is the use of the slice's pods. counted is that or what is on record, whichever is more, from the
-	// moment it counts, 0 before.
-	used, counted int64
-	// own is the part of used that the pods of the slice alone cover. ownAlive is the part of that without
+	// from it. gain is the amount that a raise would add.
+	want, had, floor, gain int64
+	// counted is what the slice's pods use or what is on record, whichever is more, from the moment it counts, 0
+	// before.
+	counted int64
+	// own is the part of the use that the pods of the slice alone cover. ownAlive is the part of that without
 	// pods on nodes that are not Ready.
 	own, ownAlive int64
 	// kept is what the slice keeps even before others have given anything up, see deferral.limit.
@@ -210,7 +219,7 @@ func (l *lineState) committed() int64 { return max(l.Granted, l.counted) }
 func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 	a := &allocation{
 		input: terms, columns: slices.Clone(terms.View.Columns), column: map[string]int{},
-		slices: make([]sliceState, len(all)), byAge: make([]*sliceState, len(all)),
+		slices: make([]sliceState, len(all)), byAge: make([]*sliceState, len(all)), answers: make([]Answer, len(all)),
 		groups: map[groupKey]*group{}, offered: map[*offer.ConsumerTerms][]*offer.Step{},
 	}
 	for i, name := range a.columns {
@@ -219,29 +228,10 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 	// cpu and memory always get a decision, even if nothing offers them.
 	a.addColumn(capacity.CPU)
 	a.addColumn(capacity.Memory)
-	for i := range all {
-		for _, amounts := range []capacity.Amounts{all[i].Granted, all[i].Used, all[i].Recorded} {
-			for name, amount := range amounts {
-				if amount > 0 {
-					a.addColumn(name)
-				}
-			}
-		}
-		a.slices[i] = sliceState{Slice: &all[i], group: a.groupOf(&all[i])}
-		a.byAge[i] = &a.slices[i]
-	}
-	for _, g := range a.groups {
-		a.setOffered(g)
-	}
-	lines := 0
-	for i := range a.slices {
-		a.slices[i].lines = a.newLines(&a.slices[i])
-		lines += len(a.slices[i].lines)
-	}
-	states := make([]lineState, lines)
+	states := make([]lineState, a.addSlices(all))
 	for i := range a.slices {
 		s := &a.slices[i]
-		s.states, states = states[:len(s.lines)], states[len(s.lines):]
+		s.states, states = states[:len(s.answer.Lines)], states[len(s.answer.Lines):]
 		a.setStates(s)
 		a.askFilters(s)
 		s.group.evicts = s.group.evicts || s.isEvicted()
@@ -262,11 +252,29 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 	return a
 }
 
-// setOfConsumer sets the groups of each group's consumer.
+// addSlices adds the slices with their groups, lines and columns. It returns the number of lines.
+func (a *allocation) addSlices(all []Slice) int {
+	likely := 0 // As a rule, a slice has what it asks for.
+	for i := range all {
+		likely += max(len(all[i].Granted), len(all[i].Request))
+	}
+	lines := make([]Line, 0, likely)
+	for i := range a.slices {
+		s, first := &a.slices[i], len(lines)
+		s.Slice, s.answer, s.group, a.byAge[i] = &all[i], &a.answers[i], a.groupOf(&all[i]), s
+		lines = a.appendLines(lines, s)
+		s.answer.Lines = slices.Clip(lines[first:])
+	}
+	return len(lines)
+}
+
+// setOfConsumer sets the groups of each group's consumer, if that has pods.
 func (a *allocation) setOfConsumer() {
 	of := map[string][]*group{}
 	for _, g := range a.groups {
-		of[g.consumer] = append(of[g.consumer], g)
+		if g.hasPods() {
+			of[g.consumer] = append(of[g.consumer], g)
+		}
 	}
 	for _, g := range a.groups {
 		g.ofConsumer = of[g.consumer]
@@ -313,7 +321,7 @@ func (a *allocation) newAccount(ignoredUse map[poolConsumer]struct{}) *account {
 // offers reports whether the policy that decides for a group offers the resource.
 func (a *allocation) offers(g *group, name string) bool {
 	column, known := a.column[name]
-	return known && g.offered != nil && g.offered[column] != nil
+	return known && g.step(column) != nil
 }
 
 // newRow returns a row of zeros. All columns must be known.
@@ -335,20 +343,9 @@ func (a *allocation) groupOf(s *Slice) *group {
 	g := &group{groupKey: key, terms: a.input.Terms(s.Class, s.Consumer)}
 	a.groups[key] = g
 	if _, known := a.offered[g.terms]; !known && g.terms != nil {
-		a.offered[g.terms] = nil
 		for i := range g.terms.Steps {
 			a.addColumn(g.terms.Steps[i].Resource)
 		}
-	}
-	return g
-}
-
-// setOffered sets what is offered to a group. All columns must be known.
-func (a *allocation) setOffered(g *group) {
-	if g.terms == nil {
-		return
-	}
-	if a.offered[g.terms] == nil {
 		steps := make([]*offer.Step, len(a.columns))
 		for i := range g.terms.Steps {
 			if step := &g.terms.Steps[i]; step.Source != offer.FromRevocation {
@@ -358,9 +355,10 @@ func (a *allocation) setOffered(g *group) {
 		a.offered[g.terms] = steps
 	}
 	g.offered = a.offered[g.terms]
+	return g
 }
 
-// prepare completes a group.
+// prepare completes a group. All columns must be known.
 func (a *allocation) prepare(g *group) {
 	if use := a.input.View.Used.Of(g.consumer); use != nil {
 		g.unclaimedUse, g.unclaimedAlive = a.newRow(), a.newRow()
@@ -384,13 +382,15 @@ func (a *allocation) prepare(g *group) {
 	g.share = a.account.share(g)
 }
 
-// newLines returns a line for each resource that the slice asks for, has or uses, or has on record, with
-// nothing granted.
-func (a *allocation) newLines(s *sliceState) []Line {
-	defaults := s.defaults()
-	lines := make([]Line, 0, max(len(s.Granted), len(s.Request))) // As a rule, both have the same names.
-	find := func(name string) *Line {
-		i := 0
+// appendLines appends a line for each resource that the slice asks for, has or uses, or has on record, with what it
+// has. It adds columns for all but what is only asked for.
+func (a *allocation) appendLines(lines []Line, s *sliceState) []Line {
+	first := len(lines)
+	find := func(name string, has int64) *Line {
+		if has > 0 {
+			a.addColumn(name)
+		}
+		i := first
 		for i < len(lines) && lines[i].Resource < name {
 			i++
 		}
@@ -399,44 +399,43 @@ func (a *allocation) newLines(s *sliceState) []Line {
 		}
 		return &lines[i]
 	}
-	for name := range s.Granted {
-		find(name).Listed = true
+	for name, amount := range s.Granted {
+		l := find(name, amount)
+		l.Listed, l.Granted = true, amount
 	}
 	for _, amounts := range []capacity.Amounts{s.Used, s.Recorded} {
-		for name := range amounts {
-			find(name)
+		for name, amount := range amounts {
+			find(name, amount)
 		}
 	}
 	if !s.Invalid {
-		for name, amount := range defaults {
+		for name, amount := range s.defaults() {
 			if _, asked := s.Request[name]; !asked && (a.offers(s.group, name) || s.Granted[name] > 0) {
-				l := find(name)
+				l := find(name, 0)
 				l.Asked, l.Default = amount, true
 			}
 		}
 		for name, amount := range s.Request {
-			find(name).Asked = amount
+			find(name, 0).Asked = amount
 		}
 	}
-	return slices.Clip(lines)
+	return lines
 }
 
 // setStates sets the states of the lines before anything is granted.
 func (a *allocation) setStates(s *sliceState) {
 	for i := range s.states {
 		l := &s.states[i]
-		l.Line = &s.lines[i]
+		l.Line = &s.answer.Lines[i]
+		l.had, l.Granted = max(0, l.Granted), 0
 		column, known := a.column[l.Resource]
 		if !known {
 			l.column = noColumn
 			continue
 		}
-		l.column, l.want, l.used = column, max(0, l.Asked), max(0, s.Used[l.Resource])
-		if l.Listed {
-			l.had = max(0, s.Granted[l.Resource])
-		}
+		l.column, l.want = column, max(0, l.Asked)
 		if !l.requested() && !s.changedClass() { // An edit of the defaults takes nothing from running pods.
-			l.want = max(l.want, min(l.had, l.used))
+			l.want = max(l.want, min(l.had, s.Used[l.Resource]))
 		}
 		if s.Invalid || s.Pinned || s.group.terms == nil && l.Asked < 0 {
 			l.want = l.had
@@ -459,14 +458,14 @@ func (a *allocation) askFilters(s *sliceState) {
 	}
 	r := &offer.Request{
 		Key: s.Key, Consumer: offer.Consumer{ID: s.Consumer}, Labels: s.Labels,
-		Resources: make(capacity.Amounts, len(s.lines)),
+		Resources: make(capacity.Amounts, len(s.states)),
 	}
-	for i := range s.lines {
-		if l := &s.lines[i]; l.Asked >= 0 {
+	for i := range s.states {
+		if l := &s.states[i]; l.Asked >= 0 {
 			r.Resources[l.Resource] = l.Asked
 		}
 	}
-	s.ruling, s.why = a.input.Rule(g.terms.Policy, r, s.Created)
+	s.ruling, s.answer.Why = a.input.Rule(g.terms.Policy, r, s.Created)
 }
 
 // filtered reports whether a filter refuses the request. One that has not decided yet takes nothing from the

@@ -2,30 +2,26 @@ package grant
 
 import (
 	"slices"
-	"strings"
 
 	"proffer.dev/proffer/internal/capacity"
 )
 
-// answers completes the lines, and returns the decisions.
-func (a *allocation) answers() []Answer {
-	out := make([]Answer, len(a.slices))
+// complete completes the answers, and returns them.
+func (a *allocation) complete() []Answer {
 	for i := range a.slices {
-		s := &a.slices[i]
-		out[i] = Answer{
-			Verdict: s.verdict(), Lines: s.lines, Invalid: s.Invalid, Frozen: s.Frozen, Ruling: s.ruling, Why: s.why,
-		}
+		s, out := &a.slices[i], &a.answers[i]
+		out.Verdict, out.Invalid, out.Frozen, out.Ruling = s.verdict(), s.Invalid, s.Frozen, s.ruling
 		if s.group.terms != nil {
-			out[i].Policy, out[i].Granter = s.group.terms.Policy, s.group.terms.Granter
+			out.Policy, out.Granter = s.group.terms.Policy, s.group.terms.Granter
 		}
-		for j := range s.states {
-			s.finish(&s.states[j])
+		for k := range s.states {
+			s.finish(&s.states[k])
 		}
-		if out[i].Verdict == Accept && out[i].Policy != nil && !s.Invalid && !s.Pinned {
-			out[i].Missing = a.missing(s)
+		if out.Verdict == Accept && out.Policy != nil && !s.Invalid && !s.Pinned {
+			out.Missing = a.missingOf(s)
 		}
 	}
-	return out
+	return a.answers
 }
 
 func (s *sliceState) verdict() Verdict {
@@ -50,20 +46,15 @@ func (s *sliceState) finish(l *lineState) {
 	}
 }
 
-// missing returns the resources that a slice lacks to run pods.
-func (a *allocation) missing(s *sliceState) []Missing {
+// missingOf returns the resources that a slice lacks to run pods.
+func (a *allocation) missingOf(s *sliceState) []Missing {
 	var out []Missing
 	for _, name := range []string{capacity.CPU, capacity.Memory, capacity.Pods} {
-		m := Missing{Resource: name, Offered: a.offers(s.group, name)}
-		if i, found := slices.BinarySearchFunc(s.lines, name, func(l Line, name string) int {
-			return strings.Compare(l.Resource, name)
-		}); found {
-			if s.lines[i].Granted > 0 {
-				continue
-			}
-			m.Explained = s.lines[i].Asked > 0
+		i := slices.IndexFunc(s.answer.Lines, func(l Line) bool { return l.Resource == name })
+		if i < 0 || s.answer.Lines[i].Granted <= 0 {
+			asked := i >= 0 && s.answer.Lines[i].Asked > 0
+			out = append(out, Missing{Resource: name, Offered: a.offers(s.group, name), Explained: asked})
 		}
-		out = append(out, m)
 	}
 	return out
 }

@@ -288,7 +288,7 @@ func (b *sliceBefore) mostNow(s *sliceState, l *lineState) int64 {
 // it and are admitted. Nothing limits a resource that is not offered any longer: it is not raised.
 func (b *sliceBefore) room(s *sliceState, l *lineState, admits func(*holder) bool) int64 {
 	most := int64(math.MaxInt64)
-	step := s.group.offered[l.column]
+	step := s.group.step(l.column)
 	if step == nil {
 		return most
 	}

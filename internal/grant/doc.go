@@ -20,12 +20,12 @@
 //     (keepPinned).
 //  2. Every slice keeps what reclaim does not take back, whatever there is, apart from the next step
 //     (keepFloor). What its own pods use keeps no other slice of its consumer what that has (claimOwnUse).
-//  3. What the pods of a slice use counts even if the slice is granted less (countUse). Every slice keeps
+//  3. What the pods of a slice use counts even if the slice is granted less (count). Every slice keeps
 //     what it had, within the headroom, and what reclaim does not take back because of pods on nodes that
 //     are not Ready: for these, no older slice is lowered (keepGranted). In the grace after a start, a pool
 //     is exceeded by what it has lacked since then, and nobody is granted that (AllocateInGrace).
 //  4. What is about to fall, and what is on record beyond a grant, counts only after that, so nobody is
-//     lowered for it (countFalling, countRecorded), nor for what pods of consumers that are evicted use.
+//     lowered for it (countFalling, count), nor for what pods of consumers that are evicted use.
 //  5. Requests are raised, within the consumer's limit and the headroom of the pool (raise).
 //  6. A raise waits for the part of it that other slices have not given up yet (deferRaises).
 //

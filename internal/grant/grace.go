@@ -13,6 +13,13 @@ import (
 // policies, the granters of former ones, and by resource. It has an entry for every pool and union.
 type Lack map[string]capacity.Amounts
 
+// missingAmount is the part of a grant that its pool lacks.
+type missingAmount struct {
+	share  *poolShare
+	column int
+	amount int64
+}
+
 // shelter raises the limits of what stays granted. A pool or union without an entry has no limit; the others are
 // exceeded by no more than before, so what goes away later lowers grants at once.
 func (a *allocation) shelter(lacked Lack) {
@@ -64,20 +71,11 @@ func (a *allocation) endShelter() {
 		}
 		a.lack[a.account.nameOf(c)], c.sheltered = lack, nil
 	}
-	for _, s := range a.byAge {
-		for i := range s.states {
-			if l := &s.states[i]; l.missing > 0 {
-				a.account.chargeOthers(s.group.share, l.column, l.missing)
+	for _, m := range a.missing {
+		for _, c := range a.account.all {
+			if !m.share.charges(c) {
+				c.sum[m.column] = capacity.Sum(c.sum[m.column], m.amount)
 			}
-		}
-	}
-}
-
-// chargeOthers adds an amount to all commitments that grants from the pool are not charged to.
-func (a *account) chargeOthers(share *poolShare, column int, amount int64) {
-	for _, c := range a.all {
-		if !share.charges(c) {
-			c.sum[column] = capacity.Sum(c.sum[column], amount)
 		}
 	}
 }

@@ -49,8 +49,9 @@ func (s *sliceState) claimOwnUse() {
 		return
 	}
 	for i := range s.states {
-		if l := &s.states[i]; l.used > 0 {
-			l.own, l.ownAlive = s.group.claimInAll(l.column, l.used)
+		l := &s.states[i]
+		if used := s.Used[l.Resource]; used > 0 {
+			l.own, l.ownAlive = s.group.claimInAll(l.column, used)
 		}
 	}
 }
@@ -129,7 +130,7 @@ func (s *sliceState) keepFloor() {
 
 // keepGranted grants a slice what it had, within the headroom, and its floor. In the grace it also keeps what the
 // pool lacks, see shelter: the floor includes that.
-func (s *sliceState) keepGranted() {
+func (a *allocation) keepGranted(s *sliceState) {
 	for i := range s.states {
 		l := &s.states[i]
 		kept := l.floor - l.Granted
@@ -138,8 +139,9 @@ func (s *sliceState) keepGranted() {
 			kept = max(kept, min(rest, most))
 			if kept < rest && s.group.share.sheltered() {
 				most, _ = s.available(l, (*poolShare).headroomInGrace)
-				l.missing = max(0, min(rest, most)-kept)
-				kept += l.missing
+				missing := max(0, min(rest, most)-kept)
+				a.missing = append(a.missing, missingAmount{s.group.share, l.column, missing})
+				kept += missing
 				l.floor = max(l.floor, l.Granted+kept)
 			}
 		}
@@ -156,29 +158,23 @@ func (s *sliceState) exceedsShare(l *lineState) bool {
 	if s.changedClass() || !g.share.sheltered() {
 		return false
 	}
-	step := g.offered[l.column]
+	step := g.step(l.column)
 	return step != nil && step.MaxShare > 0 && g.granted[l.column] > step.Max
 }
 
-// countUse counts what the slice's pods use, even if the slice is granted less.
-func (s *sliceState) countUse() {
-	for i := range s.states {
-		s.states[i].count(s, s.states[i].used)
+// count counts what the slice's pods use, or what is on record, even if the slice is granted less.
+func (s *sliceState) count(amounts capacity.Amounts) {
+	if len(amounts) == 0 {
+		return
 	}
-}
-
-// countRecorded counts what is on record, even if the slice is granted less.
-func (s *sliceState) countRecorded() {
 	for i := range s.states {
-		s.states[i].count(s, s.Recorded[s.states[i].Resource])
+		l := &s.states[i]
+		if amount := amounts[l.Resource]; amount > l.counted {
+			before := l.committed()
+			l.counted = amount
+			s.charge(l, l.committed()-before)
+		}
 	}
-}
-
-// count counts at least an amount for the slice of the line.
-func (l *lineState) count(s *sliceState, amount int64) {
-	before := l.committed()
-	l.counted = max(l.counted, amount)
-	s.charge(l, l.committed()-before)
 }
 
 // headroomFunc returns how much more of a column a consumer can have of its pool.
@@ -190,7 +186,7 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 	if g.terms == nil {
 		return 0, binding{by: Withdrawn}
 	}
-	step := g.offered[l.column]
+	step := g.step(l.column)
 	if g.share.sheltered() && (step == nil || step.Source == offer.FromNodes) {
 		// Nodes may be missing, and with them a resource, what others give, or a part of a consumer's share.
 		step = g.terms.WithoutNodes(l.Resource)

@@ -83,9 +83,7 @@ func (s *sliceState) release() {
 }
 
 // offered reports whether the policy that decides offers the resource.
-func (s *sliceState) offered(l *lineState) bool {
-	return l.column >= 0 && s.group.offered != nil && s.group.offered[l.column] != nil
-}
+func (s *sliceState) offered(l *lineState) bool { return s.group.step(l.column) != nil }
 
 // withinThreshold reports whether a raise to an amount is too small to rewrite the slice. Otherwise
 // capacity that comes and goes would rewrite every slice each time.

@@ -93,11 +93,11 @@ type Line struct {
 	// Asked is the request's amount, or else the policy's default, -1 for neither. For an invalid
 	// request it is the previous grant.
 	Asked int64
+	// Granted is the slice's amount after the answer.
+	Granted int64
 	// Default is set if Asked is the policy's default. It is granted up to what is available: it
 	// neither makes an answer fall short of the request, nor takes anything from a slice that has it.
 	Default bool
-	// Granted is the slice's amount after the answer.
-	Granted int64
 	// Listed is false for a resource that was never granted and is not offered: the answer does not
 	// name it.
 	Listed bool
