@@ -171,11 +171,7 @@ func (o *catalogOptions) ask(ctx context.Context, c *peering.Client, id federati
 
 // readOperator asks the operator in this cluster what it has read.
 func (o *catalogOptions) readOperator(ctx context.Context) (*rest.Federation, error) {
-	client, err := o.flags.Client(operatorclient.Reader)
-	if err != nil {
-		return nil, err
-	}
-	all, err := client.Federation(ctx)
+	all, err := o.flags.Client(operatorclient.Reader).Federation(ctx)
 	if err != nil || o.provider == "" {
 		return all, err
 	}

@@ -101,10 +101,7 @@ func examine(
 	if err != nil {
 		return Report{}, fmt.Errorf("connecting to the API server: %w", err)
 	}
-	operator, err := flags.Client(operatorclient.Reader)
-	if err != nil {
-		return Report{}, err
-	}
+	operator := flags.Client(operatorclient.Reader)
 	c.version, c.overview = operator.Version, operator.Overview
 	return c.report(ctx, flags.Namespace, liqoNamespace, time.Now())
 }

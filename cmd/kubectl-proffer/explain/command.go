@@ -65,10 +65,7 @@ func run(
 	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, what subject, format string,
 	known bool,
 ) error {
-	client, err := flags.Client(operatorclient.Reader)
-	if err != nil {
-		return err
-	}
+	client := flags.Client(operatorclient.Reader)
 	done := output.Slow(streams.ErrOut, "Waiting for the operator")
 	consumer, err := client.Consumer(ctx, what.consumer)
 	done()

@@ -156,10 +156,7 @@ func (o *migrateOptions) compare(ctx context.Context, converted *Converted) erro
 
 // ask has the operator simulate the policy.
 func (o *migrateOptions) ask(ctx context.Context, converted *Converted) (*comparison, error) {
-	client, err := o.flags.Client(operatorclient.Simulator)
-	if err != nil {
-		return nil, err
-	}
+	client := o.flags.Client(operatorclient.Simulator)
 	defer output.Slow(o.streams.ErrOut, "The operator is evaluating the policy")()
 	world, err := client.World(ctx)
 	if err != nil {

@@ -95,7 +95,9 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 				return err
 			}
 			o.class, o.oneClass = output.ClassOf(o.class), cmd.Flags().Changed("class")
-			return o.run(cmd.Context())
+			client := o.flags.Client(operatorclient.Reader)
+			o.list, o.describe = client.Offers, client.Consumer
+			return o.show(cmd.Context())
 		},
 	}
 	cmd.Flags().StringVar(&o.class, "class", "", `Show only this class; --class "" is the class without a name.`)
@@ -119,15 +121,6 @@ func atMostOne(_ *cobra.Command, args []string) error {
 		return errors.New("write at most one consumer, such as: kubectl proffer offers rome")
 	}
 	return nil
-}
-
-func (o *offersOptions) run(ctx context.Context) error {
-	client, err := o.flags.Client(operatorclient.Reader)
-	if err != nil {
-		return err
-	}
-	o.list, o.describe = client.Offers, client.Consumer
-	return o.show(ctx)
 }
 
 func (o *offersOptions) readConsumer(ctx context.Context) (offersAnswer, error) {

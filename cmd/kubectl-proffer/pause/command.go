@@ -185,10 +185,7 @@ func (o *options) pauseEach(ctx context.Context, selected []unstructured.Unstruc
 
 // notice returns a line about a consumer that the operator does not know, empty if the operator cannot be asked.
 func (o *options) notice(ctx context.Context) string {
-	client, err := o.flags.Client(operatorclient.Reader)
-	if err != nil {
-		return ""
-	}
+	client := o.flags.Client(operatorclient.Reader)
 	ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
 	defer cancel()
 	consumer, err := client.Consumer(ctx, o.consumer)

@@ -126,12 +126,8 @@ func (o *options) change(ctx context.Context, selected []unstructured.Unstructur
 
 // simulate has the operator evaluate a change.
 func (o *options) simulate(ctx context.Context, change *rest.Change) (*rest.Simulation, error) {
-	client, err := o.flags.Client(operatorclient.Simulator)
-	if err != nil {
-		return nil, err
-	}
 	defer output.Slow(o.streams.ErrOut, "The operator is evaluating the change")()
-	return client.Simulate(ctx, change)
+	return o.flags.Client(operatorclient.Simulator).Simulate(ctx, change)
 }
 
 // ask reports whether the user wants the policies to be stopped.

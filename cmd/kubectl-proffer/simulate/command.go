@@ -145,12 +145,8 @@ func (o *simulateOptions) simulate(ctx context.Context, change *rest.Change) (*r
 		defer output.Slow(o.streams.ErrOut, "Evaluating the change on "+o.world)()
 		return offline(ctx, o.world, change)
 	}
-	client, err := o.flags.Client(operatorclient.Simulator)
-	if err != nil {
-		return nil, err
-	}
 	defer output.Slow(o.streams.ErrOut, "The operator is evaluating the change")()
-	simulation, err := client.Simulate(ctx, change)
+	simulation, err := o.flags.Client(operatorclient.Simulator).Simulate(ctx, change)
 	if errors.Is(err, operatorclient.ErrNotInstalled) {
 		return nil, fmt.Errorf("%w: without an operator, write --world=%s", err, worldCluster)
 	}

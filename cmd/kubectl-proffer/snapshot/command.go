@@ -50,12 +50,8 @@ It needs Role ` + operatorclient.Simulator.Role + ` in the namespace of the oper
 func run(
 	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, anonymise bool,
 ) (err error) {
-	client, err := flags.Client(operatorclient.Simulator)
-	if err != nil {
-		return err
-	}
 	defer output.Slow(streams.ErrOut, "Reading the snapshot")()
-	snapshot, err := client.Snapshot(ctx)
+	snapshot, err := flags.Client(operatorclient.Simulator).Snapshot(ctx)
 	if err != nil {
 		return err
 	}

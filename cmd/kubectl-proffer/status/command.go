@@ -51,12 +51,8 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 func run(
 	ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams, format string,
 ) error {
-	client, err := flags.Client(operatorclient.Reader)
-	if err != nil {
-		return err
-	}
 	done := output.Slow(streams.ErrOut, "Waiting for the operator")
-	all, err := client.Overview(ctx)
+	all, err := flags.Client(operatorclient.Reader).Overview(ctx)
 	done()
 	if err != nil {
 		return err

@@ -154,10 +154,7 @@ func (o *topOptions) read(
 	if o.by == byPolicies {
 		account = operatorclient.Reader
 	}
-	client, err := flags.Client(account)
-	if err != nil {
-		return rows, nil, err
-	}
+	client := flags.Client(account)
 	defer output.Slow(streams.ErrOut, "Waiting for the operator")()
 	offers, err := client.Offers(ctx)
 	if err != nil {

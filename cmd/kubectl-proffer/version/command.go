@@ -31,23 +31,15 @@ It needs Role ` + operatorclient.Reader.Role + ` in the namespace of the operato
 		Args:              cobra.NoArgs,
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			operator, err := ask(cmd.Context(), flags, streams)
+			ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+			defer cancel()
+			done := output.Slow(streams.ErrOut, "Waiting for the operator")
+			operator, err := flags.Client(operatorclient.Reader).Version(ctx)
+			done()
 			if err != nil {
 				operator = "unknown: " + err.Error()
 			}
 			return output.For(streams.Out).Lines("Plugin:    "+plugin, "Operator:  "+operator)
 		},
 	}
-}
-
-// ask returns the version of the operator.
-func ask(ctx context.Context, flags *operatorclient.Flags, streams genericiooptions.IOStreams) (string, error) {
-	client, err := flags.Client(operatorclient.Reader)
-	if err != nil {
-		return "", err
-	}
-	ctx, cancel := context.WithTimeout(ctx, timeout)
-	defer cancel()
-	defer output.Slow(streams.ErrOut, "Waiting for the operator")()
-	return client.Version(ctx)
 }

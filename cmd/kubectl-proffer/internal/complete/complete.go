@@ -134,11 +134,7 @@ func Policies(flags *operatorclient.Flags) cobra.CompletionFunc {
 // offers completes with words from the operator's offers, nothing if it does not answer.
 func offers(flags *operatorclient.Flags, words func(*rest.Offers) []string) cobra.CompletionFunc {
 	return Read(func(ctx context.Context) ([]string, error) {
-		client, err := flags.Client(operatorclient.Reader)
-		if err != nil {
-			return nil, err
-		}
-		all, err := client.Offers(ctx)
+		all, err := flags.Client(operatorclient.Reader).Offers(ctx)
 		if err != nil {
 			return nil, err
 		}

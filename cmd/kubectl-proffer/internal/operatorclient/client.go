@@ -39,6 +39,8 @@ type Client struct {
 	core    corev1client.CoreV1Interface
 	// base is the URL of the operator behind the API server's proxy.
 	base *url.URL
+	// err is why nothing can be asked, nil if it can.
+	err error
 
 	mu      sync.Mutex
 	token   string
@@ -47,33 +49,28 @@ type Client struct {
 
 // Offers returns what each consumer is offered.
 func (c *Client) Offers(ctx context.Context) (*rest.Offers, error) {
-	return get[rest.Offers](ctx, c, rest.OffersPath)
+	return decode[rest.Offers](c.get(ctx, nil, rest.OffersPath))
 }
 
 // Consumer returns what one consumer is offered, with its details. The operator also answers for a
 // consumer that it does not know.
 func (c *Client) Consumer(ctx context.Context, clusterID string) (*rest.Consumer, error) {
 	// The cluster ID is one element of the path, whatever is in it.
-	return get[rest.Consumer](ctx, c, rest.OffersPath, url.PathEscape(clusterID))
+	return decode[rest.Consumer](c.get(ctx, nil, rest.OffersPath, url.PathEscape(clusterID)))
 }
 
 // Overview returns what needs somebody.
 func (c *Client) Overview(ctx context.Context) (*rest.Overview, error) {
-	return get[rest.Overview](ctx, c, rest.OverviewPath)
+	return decode[rest.Overview](c.get(ctx, nil, rest.OverviewPath))
 }
 
 // Federation returns what the providers of the operator's cluster publish to it.
 func (c *Client) Federation(ctx context.Context) (*rest.Federation, error) {
 	all := &rest.Federation{}
 	for first := true; first || all.Continue != ""; first = false {
-		at := c.base.JoinPath(rest.CatalogPath)
-		at.RawQuery = url.Values{rest.ScopeParam: {rest.FederationScope}, "continue": {all.Continue}}.Encode()
-		var page rest.Federation
-		answer, err := c.doAt(ctx, http.MethodGet, nil, at, rest.CatalogPath)
+		query := url.Values{rest.ScopeParam: {rest.FederationScope}, "continue": {all.Continue}}
+		page, err := decode[rest.Federation](c.get(ctx, query, rest.CatalogPath))
 		if err != nil {
-			return nil, err
-		}
-		if err := decode(answer, &page); err != nil {
 			return nil, err
 		}
 		all.Providers, all.Continue = append(all.Providers, page.Providers...), page.Continue
@@ -83,12 +80,12 @@ func (c *Client) Federation(ctx context.Context) (*rest.Federation, error) {
 
 // Snapshot returns the JSON of a rest.World as it arrives. The caller must close it.
 func (c *Client) Snapshot(ctx context.Context) (io.ReadCloser, error) {
-	return c.do(ctx, http.MethodGet, nil, rest.SnapshotPath)
+	return c.get(ctx, nil, rest.SnapshotPath)
 }
 
 // World returns the whole snapshot.
 func (c *Client) World(ctx context.Context) (*rest.World, error) {
-	world, err := get[rest.World](ctx, c, rest.SnapshotPath)
+	world, err := decode[rest.World](c.Snapshot(ctx))
 	if err != nil {
 		return nil, err
 	}
@@ -109,20 +106,21 @@ func (c *Client) Simulate(ctx context.Context, change *rest.Change) (*rest.Simul
 		return nil, fmt.Errorf("the change is %d bytes as JSON, and the operator takes at most %d: "+
 			"simulate fewer policies at once", len(body), rest.MaxChange)
 	}
-	simulation := &rest.Simulation{}
-	return simulation, c.ask(ctx, http.MethodPost, body, simulation, rest.SimulatePath)
+	at, header := c.base.JoinPath(rest.SimulatePath), jsonHeader()
+	header.Set("Content-Type", "application/json")
+	response, err := c.send(ctx, http.MethodPost, at, header, bytes.NewReader(body))
+	return decode[rest.Simulation](c.accepted(response, err, http.MethodPost, rest.SimulatePath))
 }
 
 // Version returns the version of the operator. An operator that is not ready returns it too.
 func (c *Client) Version(ctx context.Context) (string, error) {
-	response, err := c.send(ctx, http.MethodGet, nil, c.base.JoinPath(rest.OffersPath))
-	if err != nil {
-		return "", err
+	response, err := c.send(ctx, http.MethodGet, c.base.JoinPath(rest.OffersPath), jsonHeader(), http.NoBody)
+	if err == nil {
+		if version := response.Header.Get(rest.VersionHeader); version != "" {
+			return version, response.Body.Close()
+		}
 	}
-	if version := response.Header.Get(rest.VersionHeader); version != "" {
-		return version, response.Body.Close()
-	}
-	body, err := c.accepted(response, http.MethodGet, rest.OffersPath)
+	body, err := c.accepted(response, err, http.MethodGet, rest.OffersPath)
 	if err != nil {
 		return "", err
 	}
@@ -130,46 +128,35 @@ func (c *Client) Version(ctx context.Context) (string, error) {
 	return "", errors.Join(tooOld, body.Close())
 }
 
-func get[T any](ctx context.Context, c *Client, path ...string) (*T, error) {
-	into := new(T)
-	return into, c.ask(ctx, http.MethodGet, nil, into, path...)
+// get returns the body of the answer for a path, of which errors show the first part.
+func (c *Client) get(ctx context.Context, query url.Values, path ...string) (io.ReadCloser, error) {
+	at := c.base.JoinPath(path...)
+	at.RawQuery = query.Encode()
+	response, err := c.send(ctx, http.MethodGet, at, jsonHeader(), http.NoBody)
+	return c.accepted(response, err, http.MethodGet, path[0])
 }
 
-func (c *Client) ask(ctx context.Context, method string, body []byte, into any, path ...string) error {
-	answer, err := c.do(ctx, method, body, path...)
-	if err != nil {
-		return err
-	}
-	return decode(answer, into)
-}
+func jsonHeader() http.Header { return http.Header{"Accept": {"application/json"}} }
 
 // decode decodes an answer, and closes it.
-func decode(answer io.ReadCloser, into any) error {
-	defer func() { _ = answer.Close() }()
-	if err := json.NewDecoder(io.LimitReader(answer, maxAnswer)).Decode(into); err != nil {
-		return fmt.Errorf("reading the operator's answer: %w", err)
-	}
-	return nil
-}
-
-// do sends a request with a token, and returns the body of the answer.
-func (c *Client) do(ctx context.Context, method string, body []byte, path ...string) (io.ReadCloser, error) {
-	return c.doAt(ctx, method, body, c.base.JoinPath(path...), path[0])
-}
-
-// doAt sends a request to a URL, of which errors show the path.
-func (c *Client) doAt(
-	ctx context.Context, method string, body []byte, at *url.URL, path string,
-) (io.ReadCloser, error) {
-	response, err := c.send(ctx, method, body, at)
+func decode[T any](answer io.ReadCloser, err error) (*T, error) {
 	if err != nil {
 		return nil, err
 	}
-	return c.accepted(response, method, path)
+	defer func() { _ = answer.Close() }()
+	into := new(T)
+	if err := json.NewDecoder(io.LimitReader(answer, maxAnswer)).Decode(into); err != nil {
+		return nil, fmt.Errorf("reading the operator's answer: %w", err)
+	}
+	return into, nil
 }
 
-// accepted returns the body of an answer that is 200, and explains any other.
-func (c *Client) accepted(response *http.Response, method, path string) (io.ReadCloser, error) {
+// accepted returns the body of an answer that is 200, and explains any other. Err is the error of sending the
+// request.
+func (c *Client) accepted(response *http.Response, err error, method, path string) (io.ReadCloser, error) {
+	if err != nil {
+		return nil, err
+	}
 	if response.StatusCode == http.StatusOK {
 		return response.Body, nil
 	}
@@ -181,17 +168,8 @@ func (c *Client) accepted(response *http.Response, method, path string) (io.Read
 	return nil, c.flags.refusal(c.account, method, path, response.StatusCode, response.Header, text)
 }
 
-// send sends a request with a token, and returns the answer. The caller must close its body.
-func (c *Client) send(ctx context.Context, method string, body []byte, at *url.URL) (*http.Response, error) {
-	header := http.Header{"Accept": {"application/json"}}
-	if body != nil {
-		header.Set("Content-Type", "application/json")
-	}
-	return c.sendTo(ctx, method, at, header, bytes.NewReader(body))
-}
-
-// sendTo sends a request with a token and these headers. The caller must close the body of the answer.
-func (c *Client) sendTo(
+// send sends a request with a token and these headers. The caller must close the body of the answer.
+func (c *Client) send(
 	ctx context.Context, method string, at *url.URL, header http.Header, body io.Reader,
 ) (*http.Response, error) {
 	token, err := c.validToken(ctx)
@@ -259,8 +237,8 @@ func (b *answerBody) Close() error {
 func (c *Client) validToken(ctx context.Context) (string, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if time.Until(c.expires) > renewBefore {
-		return c.token, nil
+	if c.err != nil || time.Until(c.expires) > renewBefore {
+		return c.token, c.err
 	}
 	seconds := int64(tokenSeconds)
 	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &seconds}}

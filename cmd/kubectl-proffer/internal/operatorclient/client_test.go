@@ -21,9 +21,7 @@ import (
 
 func client(t *testing.T, s *operatortest.Server, account operatorclient.Account) *operatorclient.Client {
 	t.Helper()
-	c, err := operatorclient.NewFlags(s.Flags()).Client(account)
-	test.Must(t, err)
-	return c
+	return operatorclient.NewFlags(s.Flags()).Client(account)
 }
 
 func TestOneTokenServesUntilItsLastMinute(t *testing.T) {
@@ -178,8 +176,7 @@ func TestAnOperatorThatIsSilentIsExplainedInTime(t *testing.T) {
 	}
 	s.Handle(operatortest.OperatorPath("GET", rest.OffersPath), silent)
 	flags.FirstByte = 50 * time.Millisecond
-	hasty, err := flags.Client(operatorclient.Reader)
-	test.Must(t, err)
+	hasty := flags.Client(operatorclient.Reader)
 	hurried, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	for name, ask := range map[string]func() error{

@@ -80,29 +80,33 @@ func (f *Flags) RESTConfig() (*clientrest.Config, error) {
 	return clientrest.CopyConfig(config), nil
 }
 
-// Client returns a client that asks the operator as this account. It sends nothing yet.
-func (f *Flags) Client(account Account) (*Client, error) {
-	config, err := f.RESTConfig()
+// Client returns a client that asks the operator as this account. It sends nothing yet: if the API server cannot be
+// found, each request returns why.
+func (f *Flags) Client(account Account) *Client {
+	c := &Client{flags: f, account: account, base: &url.URL{}}
+	c.err = c.connect()
+	return c
+}
+
+func (c *Client) connect() error {
+	config, err := c.flags.RESTConfig()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	client, err := clientrest.HTTPClientFor(config)
-	if err != nil {
-		return nil, fmt.Errorf("connecting to the API server: %w", err)
+	if err == nil {
+		c.core, err = corev1client.NewForConfigAndClient(config, client)
 	}
-	core, err := corev1client.NewForConfigAndClient(config, client)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to the API server: %w", err)
+		return fmt.Errorf("connecting to the API server: %w", err)
 	}
 	// The answer is of whoever is behind the Service. To follow a redirect would send the caller's own
 	// credentials to the host that it names.
 	direct := *client
 	direct.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	base := core.RESTClient().Get().AbsPath(f.proxyPath()).URL()
-	return &Client{
-		flags: f, account: account, http: &direct, core: core,
-		base: &url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path},
-	}, nil
+	base := c.core.RESTClient().Get().AbsPath(c.flags.proxyPath()).URL()
+	c.http, c.base = &direct, &url.URL{Scheme: base.Scheme, Host: base.Host, Path: base.Path}
+	return nil
 }
 
 // proxyPath is the path of the operator at the API server.

@@ -21,9 +21,7 @@ type PageRequest struct {
 // account. It creates the token.
 func (f *Flags) FirstClient(ctx context.Context, accounts ...Account) (client *Client, account Account, err error) {
 	for _, account = range accounts {
-		if client, err = f.Client(account); err != nil {
-			return nil, account, err
-		}
+		client = f.Client(account)
 		if _, err = client.validToken(ctx); !errors.Is(err, ErrNoRight) {
 			break
 		}
@@ -36,14 +34,12 @@ func (f *Flags) FirstClient(ctx context.Context, accounts ...Account) (client *C
 func (c *Client) Page(ctx context.Context, page *PageRequest) (*http.Response, error) {
 	at := c.base.JoinPath(page.Path)
 	at.RawQuery = page.Query
-	response, err := c.sendTo(ctx, page.Method, at, page.Header, page.Body)
-	if err != nil {
-		return nil, err
-	}
+	response, err := c.send(ctx, page.Method, at, page.Header, page.Body)
 	// The operator's own refusals are pages. Those of the API server are not.
-	if response.StatusCode < http.StatusBadRequest || strings.HasPrefix(response.Header.Get("Content-Type"), "text/html") {
+	if err == nil && (response.StatusCode < http.StatusBadRequest ||
+		strings.HasPrefix(response.Header.Get("Content-Type"), "text/html")) {
 		return response, nil
 	}
-	_, err = c.accepted(response, page.Method, page.Path)
+	_, err = c.accepted(response, err, page.Method, page.Path)
 	return nil, err
 }
