@@ -26,11 +26,9 @@ type objects struct {
 
 // trackedObject is one object, with what the reconciler knows of it.
 type trackedObject struct {
-	// state is the state in the snapshot, nil for an object that is gone. seen is the revision of the
-	// last snapshot that had the object.
-	state state
-	seen  uint64
-	// now is built from state, and empty for an object that is gone.
+	// digest is that of the object in the snapshot with the revision seen, the last one that had it.
+	digest, seen uint64
+	// now is the object in the snapshot, empty for one that is gone.
 	now plugin.Object
 	// done is the state that was handed over last, empty for none.
 	done plugin.Object
@@ -111,24 +109,22 @@ func (s *objects) update(to *table.Snapshot, now time.Time) (waiting []plugin.Re
 			waiting = append(waiting, ref)
 		}
 	}
-	eachState(to, func(ref plugin.Reference, next state) {
+	eachObject(to, func(ref plugin.Reference, digest uint64, build func() plugin.Object) {
 		o := s.all[ref]
 		if o == nil {
 			o = &trackedObject{}
 			s.all[ref] = o
 		}
-		same := next.same(o.state)
-		// The equal state is replaced too, so that nothing of an older snapshot stays in memory.
-		o.state, o.seen = next, to.Revision
-		if !same {
-			change(ref, o, next.build())
+		o.seen = to.Revision
+		if o.gone() || o.digest != digest {
+			o.digest = digest
+			change(ref, o, build())
 		}
 	})
 	for ref, o := range s.all {
 		switch {
 		case o.seen == to.Revision || o.gone():
 		case o.owed:
-			o.state = nil
 			change(ref, o, plugin.Object{})
 		default:
 			delete(s.all, ref)
