@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"strings"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -42,15 +41,4 @@ func suggested(message string) string {
 		message += ": did you mean " + strings.Join(strings.Fields(names), " or ") + "?"
 	}
 	return message
-}
-
-// versionOf returns the version set by make, or else what Go knows of the build.
-func versionOf() string {
-	if version != "" {
-		return version
-	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
-		return info.Main.Version
-	}
-	return "unknown"
 }

@@ -22,6 +22,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/status"
 	"proffer.dev/proffer/cmd/kubectl-proffer/top"
 	versioncmd "proffer.dev/proffer/cmd/kubectl-proffer/version"
+	"proffer.dev/proffer/internal/command"
 )
 
 // newRootCommand returns kubectl proffer with all its commands.
@@ -67,7 +68,7 @@ and providers are for consumers: they ask the providers of the cluster that they
 		check.NewCommand(flags, streams),
 		catalog.NewCommand(flags, streams),
 		providers.NewCommand(flags, streams),
-		versioncmd.NewCommand(flags, streams, versionOf()),
+		versioncmd.NewCommand(flags, streams, command.VersionOf(version)),
 	)
 	return root
 }

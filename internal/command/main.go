@@ -65,7 +65,7 @@ func run(args []string, p Program, with ...func(*commandOptions)) int {
 		fmt.Fprintln(os.Stderr, "proffer:", err)
 		return exitUsage
 	case o.version:
-		fmt.Println("proffer", p.version())
+		fmt.Println("proffer", VersionOf(p.Version))
 		return 0
 	}
 	for _, f := range with {
@@ -94,7 +94,7 @@ func run(args []string, p Program, with ...func(*commandOptions)) int {
 // runOperator runs the operator until the context ends.
 func runOperator(ctx context.Context, config *rest.Config, o commandOptions, p Program) error {
 	out := o.Options
-	out.Version = p.version()
+	out.Version = VersionOf(p.Version)
 	if o.leaderElect {
 		out.LeaderElection = &o.election
 	}
@@ -117,10 +117,10 @@ func loadConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// version returns the version that was set, or else the version in Go's build information.
-func (p Program) version() string {
-	if p.Version != "" {
-		return p.Version
+// VersionOf returns the version that was set, or else the version in Go's build information.
+func VersionOf(version string) string {
+	if version != "" {
+		return version
 	}
 	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" && info.Main.Version != "(devel)" {
 		return info.Main.Version

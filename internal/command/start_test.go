@@ -77,7 +77,7 @@ func TestTheVersionIsPrintedByTheFlagAndByTheCommand(t *testing.T) {
 	for _, arg := range []string{"--version", "version"} {
 		cmd := exec.CommandContext(t.Context(), self, arg)
 		cmd.Env = []string{asOperator + "=1"}
-		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "proffer "+(Program{}).version()+"\n" {
+		if out, err := cmd.CombinedOutput(); err != nil || string(out) != "proffer "+VersionOf("")+"\n" {
 			t.Errorf("%s: %v, %q", arg, err, out)
 		}
 	}

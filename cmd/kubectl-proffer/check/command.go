@@ -73,12 +73,7 @@ func run(
 		return err
 	}
 	p := output.For(streams.Out)
-	if format == "" {
-		err = p.Table(report.table())
-	} else {
-		err = p.Value(format, report)
-	}
-	if err != nil {
+	if err := p.Answer(format, report, report.table().Lines(p.Width, p.Color)...); err != nil {
 		return err
 	}
 	return exit.With(report.Status.ExitStatus())

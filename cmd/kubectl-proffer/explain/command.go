@@ -72,8 +72,8 @@ func run(
 	if err != nil {
 		return err
 	}
-	value, notice := output.IsValue(format), ""
-	if known || !value {
+	notice := ""
+	if known || !output.IsValue(format) {
 		notice = unknown.Notice(ctx, consumer, client.Offers)
 	}
 	if notice != "" && known {
@@ -84,10 +84,6 @@ func run(
 	if err := what.narrow(consumer); err != nil {
 		return err
 	}
-	if value {
-		return p.Value(format, consumer)
-	}
-	err = p.Lines(describe(consumer, format, p.Width)...)
-	unknown.Print(notice, streams.ErrOut)
-	return err
+	defer unknown.Print(notice, streams.ErrOut)
+	return p.Answer(format, consumer, describe(consumer, format, p.Width)...)
 }

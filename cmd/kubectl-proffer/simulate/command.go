@@ -155,14 +155,11 @@ func (o *simulateOptions) simulate(ctx context.Context, change *rest.Change) (*r
 
 func (o *simulateOptions) print(simulation *rest.Simulation) error {
 	p := output.For(o.streams.Out)
-	switch o.format {
-	case formatTable, output.Wide:
-		return p.Lines(outcome.Lines(simulation, o.format, p.Width, p.Color)...)
-	case formatMarkdown:
-		return p.Lines(outcome.Markdown(simulation)...)
-	default:
-		return p.Value(o.format, simulation)
+	lines := outcome.Lines(simulation, o.format, p.Width, p.Color)
+	if o.format == formatMarkdown {
+		lines = outcome.Markdown(simulation)
 	}
+	return p.Answer(o.format, simulation, lines...)
 }
 
 // change returns what the flags ask for: as the API server would store it, or, without a cluster, as

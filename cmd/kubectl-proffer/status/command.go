@@ -58,12 +58,7 @@ func run(
 		return err
 	}
 	p := output.For(streams.Out)
-	if format == "" {
-		err = p.Lines(lines(all, p.Width, p.Color)...)
-	} else {
-		err = p.Value(format, all)
-	}
-	if err != nil {
+	if err := p.Answer(format, all, lines(all, p.Width, p.Color)...); err != nil {
 		return err
 	}
 	return exit.With(check.Status(all.Status).ExitStatus())

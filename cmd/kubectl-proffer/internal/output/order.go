@@ -2,7 +2,6 @@ package output
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -58,12 +57,7 @@ func Sort[R any, S comparable](rows []R, orders []Order[R], name, resourceName s
 }
 
 // CheckOrder refuses a value of --sort that is none of the orders.
-func CheckOrder(order string, orders []string) error {
-	if slices.Contains(orders, order) {
-		return nil
-	}
-	return fmt.Errorf("there is no order %q: write --sort=%s", order, strings.Join(orders, "|"))
-}
+func CheckOrder(order string, orders []string) error { return oneOf(order, orders, "order", "--sort=") }
 
 // OrdersText lists at least two orders, as in "consumer, class or used".
 func OrdersText(orders []string) string {

@@ -96,11 +96,27 @@ func (p Printer) Value(format string, value any) error {
 	return err
 }
 
+// Answer prints a value in format JSON or YAML, and the lines in any other.
+func (p Printer) Answer(format string, value any, lines ...string) error {
+	if IsValue(format) {
+		return p.Value(format, value)
+	}
+	return p.Lines(lines...)
+}
+
 // CheckFormat returns an error that lists the formats unless this is one of them. An empty format is
 // the table.
 func CheckFormat(format string, formats ...string) error {
-	if format == "" || slices.Contains(formats, format) {
+	if format == "" {
 		return nil
 	}
-	return fmt.Errorf("there is no output format %q: write -o %s", format, strings.Join(formats, "|"))
+	return oneOf(format, formats, "output format", "-o ")
+}
+
+// oneOf returns an error that lists all values of a flag unless this is one of them.
+func oneOf(value string, all []string, what, flag string) error {
+	if slices.Contains(all, value) {
+		return nil
+	}
+	return fmt.Errorf("there is no %s %q: write %s%s", what, value, flag, strings.Join(all, "|"))
 }
