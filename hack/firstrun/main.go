@@ -6,11 +6,10 @@
 //	go run ./hack/firstrun           with the present caches of Go's builds and of the project
 //	go run ./hack/firstrun --cold    with these empty too
 //
-// It uses only the standard library: no module is downloaded yet.
+// It needs only the standard library: no module is downloaded yet.
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"flag"
@@ -25,6 +24,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"proffer.dev/proffer/test"
+	"proffer.dev/proffer/test/process"
 )
 
 const (
@@ -85,7 +87,12 @@ func tryFirstRun(ctx context.Context, cold bool, out io.Writer) (err error) {
 	if err != nil {
 		return err
 	}
-	defer r.kill()
+	defer func() {
+		if r.Alive() == nil {
+			_ = syscall.Kill(-r.PID(), syscall.SIGKILL)
+			<-r.Exited
+		}
+	}()
 	if err := r.use(ctx, began, out); err != nil {
 		return err
 	}
@@ -116,65 +123,39 @@ func firstCommand(readme string) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-// running is the running command.
+// running is the running command, with all that it has printed.
 type running struct {
-	cmd    *exec.Cmd
-	lines  chan string
-	exited chan struct{}
-	err    error
+	*process.Process
+	printed *test.Buffer
 }
 
 // start runs the command in a shell in its own process group, as a terminal does.
-func start(dir, command string, env []string, out io.Writer) (*running, error) {
-	r := &running{
-		cmd: exec.Command("bash", "-c", command), lines: make(chan string, 10_000), exited: make(chan struct{}),
-	}
-	r.cmd.Dir, r.cmd.Env = dir, env
-	r.cmd.SysProcAttr, r.cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, 5*time.Second
-	printed, writer := io.Pipe()
-	r.cmd.Stdout, r.cmd.Stderr = writer, writer
-	if err := r.cmd.Start(); err != nil {
-		return nil, err
-	}
-	go func() {
-		r.err = r.cmd.Wait()
-		_ = writer.Close()
-		close(r.exited)
-	}()
-	go func() {
-		defer close(r.lines)
-		for all := bufio.NewScanner(printed); all.Scan(); {
-			fmt.Fprintln(out, "  "+all.Text())
-			r.lines <- all.Text()
-		}
-	}()
-	return r, nil
-}
-
-func (r *running) kill() {
-	select {
-	case <-r.exited:
-	default:
-		_ = syscall.Kill(-r.cmd.Process.Pid, syscall.SIGKILL)
-		<-r.exited
-	}
+func start(dir, command string, env []string, out io.Writer) (running, error) {
+	r, cmd := running{printed: &test.Buffer{}}, exec.Command("bash", "-c", command)
+	cmd.Dir, cmd.Env = dir, env
+	cmd.SysProcAttr, cmd.WaitDelay = &syscall.SysProcAttr{Setpgid: true}, 5*time.Second
+	cmd.Stdout = io.MultiWriter(r.printed, out)
+	cmd.Stderr = cmd.Stdout
+	var err error
+	r.Process, err = process.Start(cmd)
+	return r, err
 }
 
 // use waits for the first offers and the suggested commands, and runs the one that edits a policy
 // in another shell, with an editor that makes a change. Then it waits for the effect and ends the
 // command.
-func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error {
-	if _, err := r.await(ctx, regexp.MustCompile(`^oslo .* spare$`)); err != nil {
+func (r running) use(ctx context.Context, began time.Time, out io.Writer) error {
+	if _, err := r.await(ctx, regexp.MustCompile(`(?m)^oslo .* spare$`)); err != nil {
 		return fmt.Errorf("waiting for the first offers: %w", err)
 	}
 	first := time.Since(began)
 	soonest, cancel := context.WithTimeout(ctx, stepTimeout)
 	defer cancel()
-	env, err := r.await(soonest, regexp.MustCompile(`^  \. (\S+)$`))
+	env, err := r.await(soonest, regexp.MustCompile(`(?m)^  \. (\S+)$`))
 	if err != nil {
 		return fmt.Errorf("waiting for the command that finds kubectl: %w", err)
 	}
-	edit, err := r.await(soonest, regexp.MustCompile(`^  (kubectl edit rpol (\S+))$`))
+	edit, err := r.await(soonest, regexp.MustCompile(`(?m)^  (kubectl edit rpol (\S+))$`))
 	if err != nil {
 		return fmt.Errorf("waiting for the command that edits a policy: %w", err)
 	}
@@ -190,16 +171,16 @@ func (r *running) use(ctx context.Context, began time.Time, out io.Writer) error
 		return fmt.Errorf("waiting for the effect of an edit: %w", err)
 	}
 	effect := time.Since(edited)
-	if err := syscall.Kill(-r.cmd.Process.Pid, syscall.SIGINT); err != nil {
+	if err := syscall.Kill(-r.PID(), syscall.SIGINT); err != nil {
 		return err
 	}
 	select {
-	case <-r.exited:
+	case <-r.Exited:
 	case <-soonest.Done():
 		return errors.New("the command does not end with Ctrl-C")
 	}
-	if r.err != nil && !endedByCtrlC(r.err) {
-		return fmt.Errorf("the command ended with %w", r.err)
+	if r.Err != nil && !endedByCtrlC(r.Err) {
+		return fmt.Errorf("the command ended with %w", r.Err)
 	}
 	fmt.Fprintf(out, "first run: first offers after %v, the effect of an edit after %v\n", first.Round(time.Second),
 		effect.Round(10*time.Millisecond))
@@ -217,21 +198,15 @@ func endedByCtrlC(err error) bool {
 		(status.Signaled() && status.Signal() == syscall.SIGINT || status.ExitStatus() == 128+int(syscall.SIGINT))
 }
 
-// await reads lines until one matches, and returns the match.
-func (r *running) await(ctx context.Context, pattern *regexp.Regexp) ([]string, error) {
-	for {
-		select {
-		case line, more := <-r.lines:
-			if !more {
-				return nil, fmt.Errorf("the command has ended: %w", r.err)
-			}
-			if match := pattern.FindStringSubmatch(line); match != nil {
-				return match, nil
-			}
-		case <-ctx.Done():
-			return nil, fmt.Errorf("no line matches %s: %w", pattern, ctx.Err())
+// await waits until a line matches, and returns the match.
+func (r running) await(ctx context.Context, pattern *regexp.Regexp) (match []string, err error) {
+	err = r.Until(ctx, func(context.Context) error {
+		if match = pattern.FindStringSubmatch(r.printed.String()); match == nil {
+			return fmt.Errorf("no line matches %s", pattern)
 		}
-	}
+		return nil
+	})
+	return match, err
 }
 
 // nothingLeft checks that no program is left, and that only files that git ignores were written.
