@@ -31,9 +31,11 @@ var programs = []string{"kube-apiserver", "etcd", "kubectl"}
 // downloads or builds them, which can take minutes. progress receives what is being done, and why a
 // faster source was not used.
 func Assets(ctx context.Context, progress io.Writer) (string, error) {
-	return newFinder(progress,
-		source{name: "the prebuilt archive through setup-envtest", fetch: download},
-		source{name: "a build from Go modules", fetch: build}).find(ctx)
+	f := finder{sources: []source{
+		{name: "the prebuilt archive through setup-envtest", fetch: download},
+		{name: "a build from Go modules", fetch: build},
+	}, progress: &reporter{w: progress}}
+	return f.find(ctx)
 }
 
 // A source puts the programs into dir, which exists and is empty.
@@ -42,20 +44,14 @@ type source struct {
 	fetch func(ctx context.Context, dir string, progress *reporter) error
 }
 
-// A finder has everything that the choice of a source depends on, so that tests can replace it.
+// A finder fills the cache from its sources.
 type finder struct {
-	getenv   func(string) string
-	cacheDir func() (string, error)
 	sources  []source
 	progress *reporter
 }
 
-func newFinder(progress io.Writer, sources ...source) finder {
-	return finder{getenv: os.Getenv, cacheDir: os.UserCacheDir, sources: sources, progress: &reporter{w: progress}}
-}
-
 func (f finder) find(ctx context.Context) (string, error) {
-	if dir := f.getenv(assetsEnv); dir != "" {
+	if dir := os.Getenv(assetsEnv); dir != "" {
 		if _, err := checkPrograms(dir); err != nil {
 			return "", fmt.Errorf("%s=%s: %w; unset it to use the cache, or name a directory that has them",
 				assetsEnv, dir, err)
@@ -63,7 +59,7 @@ func (f finder) find(ctx context.Context) (string, error) {
 		f.progress.say("using %s from %s", dir, assetsEnv)
 		return filepath.Abs(dir)
 	}
-	c, err := f.openCache()
+	c, err := assetsCache()
 	if err != nil {
 		return "", err
 	}
@@ -109,15 +105,15 @@ func (f finder) fill(ctx context.Context, c cache) (string, error) {
 		"or let this machine reach a Go module proxy (GOPROXY) and run again: %w", assetsEnv, errors.Join(failed...))
 }
 
-func (f finder) openCache() (cache, error) {
-	return f.cacheOf(fmt.Sprintf("kubernetes-%s-etcd-%s", KubernetesVersion, EtcdVersion))
+func assetsCache() (cache, error) {
+	return cacheOf(fmt.Sprintf("kubernetes-%s-etcd-%s", KubernetesVersion, EtcdVersion))
 }
 
 // cacheOf returns the cache of the programs of that name for this machine.
-func (f finder) cacheOf(name string) (cache, error) {
-	root := f.getenv(cacheEnv)
+func cacheOf(name string) (cache, error) {
+	root := os.Getenv(cacheEnv)
 	if root == "" {
-		user, err := f.cacheDir()
+		user, err := os.UserCacheDir()
 		if err != nil {
 			return cache{}, fmt.Errorf("no cache directory: set %s to a directory to keep the control plane in: %w",
 				cacheEnv, err)

@@ -20,19 +20,16 @@ import (
 // fixture is a finder with a cache in a directory of the test and with fake sources.
 type fixture struct {
 	finder
-	env      map[string]string
 	progress *bytes.Buffer
 	calls    []string
 }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	fx := &fixture{env: map[string]string{cacheEnv: t.TempDir()}, progress: &bytes.Buffer{}}
-	fx.finder = finder{
-		getenv:   func(name string) string { return fx.env[name] },
-		cacheDir: func() (string, error) { return "", errors.New("no home") },
-		progress: &reporter{w: fx.progress},
-	}
+	t.Setenv(assetsEnv, "")
+	t.Setenv(cacheEnv, t.TempDir())
+	fx := &fixture{progress: &bytes.Buffer{}}
+	fx.finder.progress = &reporter{w: fx.progress}
 	return fx
 }
 
@@ -53,7 +50,7 @@ func (fx *fixture) source(name string, err error, files ...string) *fixture {
 // cached returns the directory of the fixture's cache.
 func (fx *fixture) cached(t *testing.T) string {
 	t.Helper()
-	c, err := fx.openCache()
+	c, err := assetsCache()
 	test.Must(t, err)
 	return c.dir
 }
@@ -70,7 +67,7 @@ func writePrograms(t *testing.T, dir string, mode os.FileMode, names ...string) 
 func TestTheEnvironmentComesFirst(t *testing.T) {
 	fx := newFixture(t).source("download", nil, programs...)
 	dir := writePrograms(t, t.TempDir(), 0o755, programs...)
-	fx.env[assetsEnv] = dir
+	t.Setenv(assetsEnv, dir)
 	got, err := fx.find(t.Context())
 	if err != nil || got != dir {
 		t.Errorf("got %q, %v, want %q", got, err, dir)
@@ -109,9 +106,9 @@ func TestWrongAssetsAreNamedAndNoSourceIsTried(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			fx := newFixture(t).source("download", nil, programs...)
-			fx.env[assetsEnv] = tc.dir(t)
+			t.Setenv(assetsEnv, tc.dir(t))
 			_, err := fx.find(t.Context())
-			for _, want := range append(tc.want, assetsEnv, fx.env[assetsEnv], "unset it") {
+			for _, want := range append(tc.want, assetsEnv, os.Getenv(assetsEnv), "unset it") {
 				if err == nil || !strings.Contains(err.Error(), want) {
 					t.Errorf("got %v, want %q in it", err, want)
 				}
@@ -227,7 +224,7 @@ func TestACacheThatCannotBeWrittenSaysWhatToDo(t *testing.T) {
 	// A file in place of the directory: even root cannot write there.
 	file := filepath.Join(t.TempDir(), "file")
 	test.Must(t, os.WriteFile(file, nil, 0o600))
-	fx.env[cacheEnv] = filepath.Join(file, "cache")
+	t.Setenv(cacheEnv, filepath.Join(file, "cache"))
 	_, err := fx.find(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "set PROFFER_CACHE to a directory you can write to") {
 		t.Errorf("got %v", err)
@@ -241,21 +238,23 @@ func TestAReadOnlyCacheIsUsed(t *testing.T) {
 	fx := newFixture(t).source("download", nil, programs...)
 	dir, err := fx.find(t.Context())
 	test.Must(t, err)
-	test.Must(t, errors.Join(os.Remove(filepath.Join(fx.env[cacheEnv], ".lock")),
-		os.Chmod(fx.env[cacheEnv], 0o500)))
-	t.Cleanup(func() { _ = os.Chmod(fx.env[cacheEnv], 0o700) })
+	test.Must(t, errors.Join(os.Remove(filepath.Join(os.Getenv(cacheEnv), ".lock")),
+		os.Chmod(os.Getenv(cacheEnv), 0o500)))
+	t.Cleanup(func() { _ = os.Chmod(os.Getenv(cacheEnv), 0o700) })
 	if got, err := fx.find(t.Context()); err != nil || got != dir {
 		t.Errorf("got %q, %v, want %q", got, err, dir)
 	}
 	// Root may write anyway, so check that no lock was taken.
-	if _, err := os.Stat(filepath.Join(fx.env[cacheEnv], ".lock")); !errors.Is(err, os.ErrNotExist) {
+	if _, err := os.Stat(filepath.Join(os.Getenv(cacheEnv), ".lock")); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("a lock was taken to read the cache (%v)", err)
 	}
 }
 
 func TestWithoutACacheDirectoryTheErrorNamesTheVariable(t *testing.T) {
 	fx := newFixture(t)
-	delete(fx.env, cacheEnv)
+	for _, name := range []string{cacheEnv, "XDG_CACHE_HOME", "HOME"} {
+		t.Setenv(name, "")
+	}
 	if _, err := fx.find(t.Context()); err == nil || !strings.Contains(err.Error(), "set PROFFER_CACHE") {
 		t.Errorf("got %v", err)
 	}
@@ -265,9 +264,12 @@ func TestOneOfManyProcessesFillsTheCache(t *testing.T) {
 	root := t.TempDir()
 	var fetched atomic.Int32
 	var all sync.WaitGroup
-	for range 8 {
-		fx := newFixture(t)
-		fx.env[cacheEnv] = root
+	fixtures := make([]*fixture, 8)
+	for i := range fixtures {
+		fixtures[i] = newFixture(t)
+	}
+	t.Setenv(cacheEnv, root)
+	for _, fx := range fixtures {
 		fx.sources = []source{{name: "download", fetch: func(_ context.Context, dir string, _ *reporter) error {
 			fetched.Add(1)
 			for _, name := range programs {

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // manifestName is written last: a directory without it is incomplete.
@@ -95,25 +97,18 @@ func (c cache) lock(ctx context.Context, progress *reporter) (unlock func(), err
 	if err != nil {
 		return nil, advise(err)
 	}
-	stop := progress.every("waiting for another process that is filling the cache")
-	defer stop()
-	retry := time.NewTicker(200 * time.Millisecond)
-	defer retry.Stop()
-	for {
-		locked, err := tryLock(file)
-		if err != nil {
-			return nil, errors.Join(advise(fmt.Errorf("lock %s: %w", file.Name(), err)), file.Close())
-		}
-		if locked {
-			c.sweep()
-			return func() { _ = file.Close() }, nil
-		}
-		select {
-		case <-retry.C:
-		case <-ctx.Done():
-			return nil, errors.Join(context.Cause(ctx), file.Close())
-		}
+	defer progress.every("waiting for another process that is filling the cache")()
+	err = wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(context.Context) (bool, error) {
+		return tryLock(file)
+	})
+	switch {
+	case ctx.Err() != nil:
+		return nil, errors.Join(context.Cause(ctx), file.Close())
+	case err != nil:
+		return nil, errors.Join(advise(fmt.Errorf("lock %s: %w", file.Name(), err)), file.Close())
 	}
+	c.sweep()
+	return func() { _ = file.Close() }, nil
 }
 
 // sweep removes the directories that killed processes left behind. The caller holds the lock.

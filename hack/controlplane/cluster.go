@@ -146,14 +146,16 @@ func (c *Cluster) killAPIServer() error {
 // signalAPIServer sends a signal to the server that the script last started.
 func (c *Cluster) signalAPIServer(signal syscall.Signal) error {
 	data, err := os.ReadFile(c.pidFile())
-	if err != nil {
-		return err
+	if err == nil {
+		var pid int
+		if pid, err = strconv.Atoi(strings.TrimSpace(string(data))); err == nil {
+			err = syscall.Kill(pid, signal)
+		}
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
 	if err != nil {
-		return err
+		return fmt.Errorf("send %v to kube-apiserver: %w", signal, err)
 	}
-	return syscall.Kill(pid, signal)
+	return nil
 }
 
 func newEnvironment(assets, work string, opts Options) *envtest.Environment {
@@ -236,20 +238,10 @@ func (c *Cluster) StartAPIServer() error {
 
 // FreezeAPIServer stops kube-apiserver from running: connections stay open, but nothing is answered
 // until ThawAPIServer.
-func (c *Cluster) FreezeAPIServer() error {
-	if err := c.signalAPIServer(syscall.SIGSTOP); err != nil {
-		return fmt.Errorf("freeze kube-apiserver: %w", err)
-	}
-	return nil
-}
+func (c *Cluster) FreezeAPIServer() error { return c.signalAPIServer(syscall.SIGSTOP) }
 
 // ThawAPIServer lets the server continue with everything that was sent meanwhile.
-func (c *Cluster) ThawAPIServer() error {
-	if err := c.signalAPIServer(syscall.SIGCONT); err != nil {
-		return fmt.Errorf("thaw kube-apiserver: %w", err)
-	}
-	return nil
-}
+func (c *Cluster) ThawAPIServer() error { return c.signalAPIServer(syscall.SIGCONT) }
 
 // UserConfig returns the configuration of a client that the API server authenticates as this user
 // with these groups. RBAC applies to it.

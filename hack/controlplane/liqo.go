@@ -40,12 +40,12 @@ func Liqo(ctx context.Context, progress io.Writer) (string, error) {
 func keepBuilt(
 	ctx context.Context, progress io.Writer, name string, build func(dir string, progress *reporter) error,
 ) (string, error) {
-	f := newFinder(progress)
-	c, err := f.cacheOf(name)
+	says := &reporter{w: progress}
+	c, err := cacheOf(name)
 	if err != nil {
 		return "", err
 	}
-	unlock, err := c.lock(ctx, f.progress)
+	unlock, err := c.lock(ctx, says)
 	if err != nil {
 		return "", err
 	}
@@ -53,5 +53,5 @@ func keepBuilt(
 	if err := os.MkdirAll(c.dir, 0o755); err != nil {
 		return "", advise(err)
 	}
-	return c.dir, build(c.dir, f.progress)
+	return c.dir, build(c.dir, says)
 }
