@@ -1,6 +1,7 @@
 package world
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
@@ -179,15 +180,9 @@ func edited(
 
 // sameSpec reports whether two specs are written alike.
 func sameSpec(a, b *v1alpha1.ResourcePolicySpec) (bool, error) {
-	var texts [2]string
-	for i, spec := range []*v1alpha1.ResourcePolicySpec{a, b} {
-		text, err := json.Marshal(spec)
-		if err != nil {
-			return false, err
-		}
-		texts[i] = string(text)
-	}
-	return texts[0] == texts[1], nil
+	one, err := json.Marshal(a)
+	other, otherErr := json.Marshal(b)
+	return bytes.Equal(one, other), cmp.Or(err, otherErr)
 }
 
 // addNodes adds nodes of one kind to a change. No node of a cluster has a name with a slash.

@@ -155,14 +155,17 @@ func sameGrant(a, b capacity.Amounts) bool {
 // evicting are the resources of which 0 evicts: see offer.EvictsAtZero.
 var evicting = []string{capacity.CPU, capacity.Memory}
 
-// evictions yields the consumers with pods of whom the change takes all cpu or all memory in a class, sorted by ID
+// evictions returns the consumers with pods of whom the change takes all cpu or all memory in a class, sorted by ID
 // and class. At most one more than a number of them comes from offers.
-func evictions(o *rehearse.Outcome, most int) iter.Seq[rest.Eviction] {
+func evictions(o *rehearse.Outcome, most int) []rest.Eviction {
 	type at struct{ consumer, class string }
-	found := map[at]string{}
+	found, pods := map[at]rest.Eviction{}, slices.Index(o.With.View.Columns, capacity.Pods)
 	note := func(id, class, resource, because string) {
 		if _, known := found[at{id, class}]; !known {
-			found[at{id, class}] = fmt.Sprintf("%s falls to 0: %s", resource, because)
+			found[at{id, class}] = rest.Eviction{
+				Consumer: id, Class: class, Pods: int(o.With.View.Used.Of(id).Everywhere.At(pods)),
+				Because: fmt.Sprintf("%s falls to 0: %s", resource, because),
+			}
 		}
 	}
 	explainer := o.With.Explainer()
@@ -189,15 +192,7 @@ func evictions(o *rehearse.Outcome, most int) iter.Seq[rest.Eviction] {
 			}
 		}
 	}
-	pods := slices.Index(o.With.View.Columns, capacity.Pods)
-	return func(yield func(rest.Eviction) bool) {
-		for _, p := range slices.SortedFunc(maps.Keys(found), func(a, b at) int {
-			return cmp.Or(cmp.Compare(a.consumer, b.consumer), cmp.Compare(a.class, b.class))
-		}) {
-			used := o.With.View.Used.Of(p.consumer).Everywhere.At(pods)
-			if !yield(rest.Eviction{Consumer: p.consumer, Class: p.class, Pods: int(used), Because: found[p]}) {
-				return
-			}
-		}
-	}
+	return slices.SortedFunc(maps.Values(found), func(a, b rest.Eviction) int {
+		return cmp.Or(cmp.Compare(a.Consumer, b.Consumer), cmp.Compare(a.Class, b.Class))
+	})
 }

@@ -40,7 +40,7 @@ func SimulationOf(
 	s.Offers = bounded(s, "offers", offerChanges(o), rest.MaxOfferChanges)
 	s.Policies = policyChanges(o)
 	s.Slices = bounded(s, "slices", sliceChanges(o), rest.MaxSliceChanges)
-	s.Evicted = bounded(s, "evicted", evictions(o, rest.MaxEvictions), rest.MaxEvictions)
+	s.Evicted = bounded(s, "evicted", slices.Values(evictions(o, rest.MaxEvictions)), rest.MaxEvictions)
 	return s
 }
 
