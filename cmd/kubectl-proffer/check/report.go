@@ -79,16 +79,12 @@ type Report struct {
 }
 
 func newReport(findings []Finding) Report {
-	r := Report{Status: OK, Findings: findings}
-	for _, f := range findings {
-		if weight(f.Status) > weight(r.Status) {
-			r.Status = f.Status
-		}
-	}
-	return r
+	weight := func(f Finding) int { return slices.Index([]Status{OK, Skipped, Warning, Wrong}, f.Status) }
+	worst := slices.MaxFunc(append([]Finding{{Status: OK}}, findings...), func(a, b Finding) int {
+		return weight(a) - weight(b)
+	})
+	return Report{Status: worst.Status, Findings: findings}
 }
-
-func weight(s Status) int { return slices.Index([]Status{OK, Skipped, Warning, Wrong}, s) }
 
 // table has a row for each finding, with what to do on the next line.
 func (r Report) table() *output.Table {

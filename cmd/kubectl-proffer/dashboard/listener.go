@@ -50,31 +50,23 @@ func (g *guard) Accept() (net.Conn, error) {
 	return first, nil
 }
 
-// arrived waits for a connection, and returns it with all others that are here.
-func (g *guard) arrived() ([]net.Conn, error) {
-	if err := g.SetDeadline(time.Time{}); err != nil {
-		return nil, err
-	}
-	connection, err := g.TCPListener.Accept()
-	if err != nil {
-		return nil, err
-	}
-	return append([]net.Conn{connection}, g.more()...), nil
-}
-
-// more returns the connections that are here already. An error is left to the next call.
-func (g *guard) more() (all []net.Conn) {
-	if g.SetDeadline(time.Now().Add(togetherWithin)) != nil {
-		return nil
-	}
-	for len(all) < maxTogether {
-		connection, err := g.TCPListener.Accept()
-		if err != nil {
+// arrived waits for a connection, and returns it with the others that are here within togetherWithin. Their error is
+// left to the next call.
+func (g *guard) arrived() (all []net.Conn, err error) {
+	err = g.SetDeadline(time.Time{})
+	for err == nil && len(all) < maxTogether {
+		var connection net.Conn
+		if connection, err = g.TCPListener.Accept(); err != nil {
 			break
 		}
-		all = append(all, connection)
+		if all = append(all, connection); len(all) == 1 {
+			err = g.SetDeadline(time.Now().Add(togetherWithin))
+		}
 	}
-	return all
+	if len(all) > 0 {
+		return all, nil
+	}
+	return nil, err
 }
 
 // admit lets the server have a connection if there is a place for it.

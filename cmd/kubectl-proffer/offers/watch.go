@@ -104,12 +104,6 @@ func (o *offersOptions) printChanges(before, after *offersAnswer) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	var err error
-	if output.IsValue(o.format) {
-		err = p.Value(o.format, after.value)
-	} else {
-		err = p.Lines(lines...)
-	}
-	o.printed()
-	return err
+	defer o.printed()
+	return p.Answer(o.format, after.value, lines...)
 }

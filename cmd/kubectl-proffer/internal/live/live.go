@@ -9,6 +9,8 @@ import (
 	"io"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
+
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
@@ -22,32 +24,22 @@ func Follow[T any](
 	ctx context.Context, period time.Duration, errOut io.Writer, now T,
 	read func(context.Context) (T, error), show func(before, after *T) error,
 ) error {
-	tick := time.NewTicker(period)
-	defer tick.Stop()
 	waiting := false
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-tick.C:
-		}
+	return wait.PollUntilContextCancel(ctx, period, false, func(ctx context.Context) (done bool, err error) {
 		next, err := read(ctx)
-		switch {
-		case errors.Is(err, operatorclient.ErrTryAgain), errors.Is(err, operatorclient.ErrNoAnswer):
+		if errors.Is(err, operatorclient.ErrTryAgain) || errors.Is(err, operatorclient.ErrNoAnswer) {
 			if !waiting {
 				fmt.Fprintln(errOut, "Waiting:", output.Clean(err.Error()))
 			}
 			waiting = true
-			continue
-		case err != nil:
-			return err
+			return false, nil
 		}
-		waiting = false
-		if err := show(&now, &next); err != nil {
-			return err
+		if err == nil {
+			err = show(&now, &next)
 		}
-		now = next
-	}
+		waiting, now = false, next
+		return false, err
+	})
 }
 
 // Change writes a text that changes as "old -> new".
