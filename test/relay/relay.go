@@ -2,6 +2,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"net"
@@ -19,6 +20,8 @@ const dialTimeout = 10 * time.Second
 type Options struct {
 	// Target returns the address of the server, or "" while there is none.
 	Target func() string
+	// Socket is the path of a Unix socket to listen on. Without it, the relay has a port of its own.
+	Socket string
 	// Dial connects to the server, by TCP unless it is set.
 	Dial func(address string) (net.Conn, error)
 	// Greet, if it is set, talks to the client once the relay is connected to the server, and returns the
@@ -54,7 +57,7 @@ type link struct {
 	silent bool
 }
 
-// New starts a relay on a port of its own.
+// New starts a relay.
 func New(o Options) (*Relay, error) {
 	if o.Dial == nil {
 		o.Dial = func(address string) (net.Conn, error) {
@@ -63,7 +66,7 @@ func New(o Options) (*Relay, error) {
 	}
 	r := &Relay{options: o, links: map[*link]struct{}{}}
 	r.changed.L = &r.mu
-	return r, r.listen("127.0.0.1:0")
+	return r, r.listen(cmp.Or(o.Socket, "127.0.0.1:0"))
 }
 
 // Start is New for a test, at whose end the relay ends.
@@ -76,7 +79,11 @@ func Start(t testing.TB, o Options) *Relay {
 }
 
 func (r *Relay) listen(address string) error {
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", address)
+	network := "tcp"
+	if r.options.Socket != "" {
+		network = "unix"
+	}
+	l, err := new(net.ListenConfig).Listen(context.Background(), network, address)
 	if err != nil {
 		return err
 	}

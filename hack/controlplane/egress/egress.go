@@ -6,16 +6,17 @@ package egress
 import (
 	"bufio"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
-	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"proffer.dev/proffer/test/relay"
 )
 
 // The pod of the operator, and the Service whose proxy leads to it.
@@ -32,53 +33,55 @@ type Proxy struct {
 	// Config is the file for the flag --egress-selector-config-file of kube-apiserver.
 	Config string
 
-	listener net.Listener
-
-	mu   sync.Mutex
-	to   string
-	drop bool
-	wg   sync.WaitGroup
+	relay *relay.Relay
+	to    atomic.Value // The address of the server.
 }
 
 // New listens in a directory until Close. Nothing is reached before Route.
 func New(dir string) (*Proxy, error) {
-	socket := filepath.Join(dir, "egress.sock")
-	p := &Proxy{Config: filepath.Join(dir, "egress.yaml")}
+	p, socket := &Proxy{Config: filepath.Join(dir, "egress.yaml")}, filepath.Join(dir, "egress.sock")
+	p.to.Store("")
+	target := func() string { return p.to.Load().(string) }
 	var err error
-	if p.listener, err = net.Listen("unix", socket); err != nil {
+	if p.relay, err = relay.New(relay.Options{Target: target, Socket: socket, Greet: connect}); err != nil {
 		return nil, err
 	}
 	text := "apiVersion: apiserver.k8s.io/v1beta1\nkind: EgressSelectorConfiguration\negressSelections:\n" +
 		"- name: cluster\n  connection:\n    proxyProtocol: HTTPConnect\n" +
 		"    transport:\n      uds:\n        udsName: " + socket + "\n"
 	if err := os.WriteFile(p.Config, []byte(text), 0o600); err != nil {
-		_ = p.listener.Close()
+		p.relay.Close()
 		return nil, err
 	}
-	p.wg.Go(p.accept)
 	return p, nil
 }
 
 // Route leads the operator's pod to the HTTPS server at this address, or nowhere if it is empty.
 func (p *Proxy) Route(server string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.to, p.drop = server, false
+	p.to.Store(server)
+	p.relay.Resume()
 }
 
 // Drop lets connections to the operator's pod hang until Route, as behind a firewall that drops packets.
-// A connection that hangs ends when the API server closes it.
-func (p *Proxy) Drop() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.drop = true
+func (p *Proxy) Drop() { p.relay.Pause() }
+
+// Close ends all connections.
+func (p *Proxy) Close() error {
+	p.relay.Close()
+	return nil
 }
 
-// Close ends all connections that the API server has closed, and waits for the others.
-func (p *Proxy) Close() error {
-	err := p.listener.Close()
-	p.wg.Wait()
-	return err
+// connect answers the request of a caller, which must be for the operator's pod.
+func connect(caller net.Conn) (net.Conn, error) {
+	request, err := http.ReadRequest(bufio.NewReader(caller))
+	if err != nil {
+		return nil, err
+	}
+	if request.Host != fmt.Sprintf("%s:%d", podIP, podPort) {
+		return nil, fmt.Errorf("%s is not the operator's pod", request.Host)
+	}
+	_, err = fmt.Fprint(caller, "HTTP/1.1 200 OK\r\n\r\n")
+	return caller, err
 }
 
 // Replica returns what the controllers of a cluster would create for a replica that is ready: a pod,
@@ -110,50 +113,4 @@ func Replica(namespace string) (*corev1.Pod, *discoveryv1.EndpointSlice) {
 		}},
 		Ports: []discoveryv1.EndpointPort{{Name: new(port), Port: new(int32(podPort)), Protocol: new(corev1.ProtocolTCP)}},
 	}
-}
-
-func (p *Proxy) accept() {
-	for {
-		conn, err := p.listener.Accept()
-		if err != nil {
-			return
-		}
-		p.wg.Go(func() { p.serve(conn) })
-	}
-}
-
-// serve connects one caller and returns when either end closes.
-func (p *Proxy) serve(conn net.Conn) {
-	defer func() { _ = conn.Close() }()
-	in := bufio.NewReader(conn)
-	request, err := http.ReadRequest(in)
-	if err != nil {
-		return
-	}
-	to := ""
-	p.mu.Lock()
-	if request.Host == fmt.Sprintf("%s:%d", podIP, podPort) {
-		to = p.to
-	}
-	drop := p.drop
-	p.mu.Unlock()
-	if drop {
-		_, _ = io.Copy(io.Discard, in)
-		return
-	}
-	server, err := net.Dial("tcp", to)
-	if err != nil {
-		fmt.Fprint(conn, "HTTP/1.1 502 Bad Gateway\r\n\r\n")
-		return
-	}
-	fmt.Fprint(conn, "HTTP/1.1 200 OK\r\n\r\n")
-	var wg sync.WaitGroup
-	pipe := func(to, from net.Conn, r io.Reader) {
-		_, _ = io.Copy(to, r)
-		_ = to.Close()
-		_ = from.Close()
-	}
-	wg.Go(func() { pipe(server, conn, in) })
-	wg.Go(func() { pipe(conn, server, server) })
-	wg.Wait()
 }
