@@ -25,7 +25,7 @@ import (
 func passAgainst(t *testing.T, engine config.DatabaseEngine, dsn string) (lines string, allocated uint64, err error) {
 	t.Helper()
 	var log logged
-	b := New(Config{Options: Options{Engine: engine, DSNFile: write(t, dsn), ClusterID: "milan", Sample: time.Minute}, Log: log.logger()})
+	b := New(Config{Options: Options{Engine: engine, DSNFile: write(t, dsn), ClusterID: "milan", Sample: time.Minute}, Holding: leads, Log: log.logger()})
 	b.timeout = 20 * time.Second
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -170,7 +170,7 @@ func TestARefusedConnectionIsNotTakenForMissingTables(t *testing.T) {
 	address := l.Addr().String()
 	_ = l.Close()
 	for engine, dsn := range map[config.DatabaseEngine]string{config.PostgreSQL: postgres(address), config.MySQL: mysqlOf(address)} {
-		b := New(Config{Options: Options{Engine: engine, DSNFile: write(t, dsn), ClusterID: "milan"}, Log: logr.Discard()})
+		b := New(Config{Options: Options{Engine: engine, DSNFile: write(t, dsn), ClusterID: "milan"}, Holding: leads, Log: logr.Discard()})
 		s := newSession(b)
 		_, err := b.pass(t.Context(), s, granting(1))
 		s.close()

@@ -44,12 +44,12 @@ const (
 	failureNotice  = 10 * time.Minute
 )
 
-// Config configures Books. Holding may be nil, everything else must be set.
+// Config configures Books. Everything must be set.
 type Config struct {
 	Options
 	// Table has the snapshots that are recorded.
 	Table *table.Table
-	// Holding reports whether this process still leads. Nil stands for a process that always does.
+	// Holding reports whether this process still leads.
 	Holding func() bool
 	Log     logr.Logger
 }
@@ -74,9 +74,6 @@ type Books struct {
 
 // New returns Books that have not started.
 func New(config Config) *Books {
-	if config.Holding == nil {
-		config.Holding = func() bool { return true }
-	}
 	return &Books{
 		Config: config, metrics: newMetrics(),
 		trigger: leading.NewTrigger(passPeriod, leading.Single(types.NamespacedName{Name: config.ClusterID})),

@@ -51,6 +51,9 @@ func newBooks(t *testing.T, s *dbtest.Server, edits ...func(*Options)) *books {
 	return newBooksIn(t, d, &clock{start}, edits...)
 }
 
+// leads is the Holding of a process that always leads.
+func leads() bool { return true }
+
 // newBooksIn returns books over a database that may have some.
 func newBooksIn(t *testing.T, d *dbtest.Database, c *clock, edits ...func(*Options)) *books {
 	t.Helper()
@@ -60,7 +63,7 @@ func newBooksIn(t *testing.T, d *dbtest.Database, c *clock, edits ...func(*Optio
 	for _, edit := range edits {
 		edit(&o)
 	}
-	b := New(Config{Options: o, Log: logr.Discard()})
+	b := New(Config{Options: o, Holding: leads, Log: logr.Discard()})
 	b.now = func(time.Time) time.Time { return c.now }
 	return &books{b, t, d, c}
 }

@@ -310,7 +310,7 @@ func TestAFailureIsOneLineWithItsReason(t *testing.T) {
 	var log bytes.Buffer
 	b := New(Config{
 		Options: Options{Engine: config.PostgreSQL, DSNFile: filepath.Join(t.TempDir(), "absent"), ClusterID: "milan", Sample: time.Minute},
-		Log:     zap.New(zap.WriteTo(&log)),
+		Holding: leads, Log: zap.New(zap.WriteTo(&log)),
 	})
 	for range failuresLogged + 5 {
 		if _, err := b.pass(t.Context(), newSession(b), state{}); err == nil {

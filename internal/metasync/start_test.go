@@ -26,7 +26,7 @@ func TestAFailedPassIsRepeatedLaterEachTime(t *testing.T) {
 		tab, before := table.New(), failedCalls(t)
 		b := New(Config{
 			Options: Options{Engine: config.MySQL, DSNFile: filepath.Join(t.TempDir(), "none"), ClusterID: "milan", Sample: time.Minute},
-			Table:   tab, Log: logr.Discard(),
+			Table:   tab, Holding: leads, Log: logr.Discard(),
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
