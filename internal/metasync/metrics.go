@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/utils/ptr"
 )
 
 // The results of passes.
@@ -78,18 +79,12 @@ func (m *metrics) wrote(t *tables, written map[string]int, held int) {
 }
 
 func (m *metrics) lagAt(now time.Time) time.Duration {
-	if completed := m.completed.Load(); completed != nil {
-		return now.Sub(*completed)
-	}
-	return 0
+	return now.Sub(ptr.Deref(m.completed.Load(), now))
 }
 
 // Completed returns the time at which the books were last complete, zero for a replica that does not keep them.
 func (b *Books) Completed() time.Time {
-	if completed := b.metrics.completed.Load(); completed != nil {
-		return *completed
-	}
-	return time.Time{}
+	return ptr.Deref(b.metrics.completed.Load(), time.Time{})
 }
 
 // Metrics returns the metrics of the books.
