@@ -1,8 +1,6 @@
 package capacity
 
-import (
-	"maps"
-)
+import "maps"
 
 // Use holds the requests of one consumer's pods. It is immutable.
 type Use struct {
@@ -35,64 +33,28 @@ func (u *Use) By(creator string) Row {
 
 // Uses maps each consumer that has pods to the sum of their requests. It is immutable; consecutive
 // views share unchanged entries. The zero value is empty.
-type Uses struct {
-	base map[string]*Use
-	// changes replace entries of base, nil for a consumer without pods.
-	changes map[string]*Use
-	size    int
-}
+type Uses struct{ all map[string]*Use }
 
 // UsesOf returns the uses of a map, which the caller must not change afterwards.
-func UsesOf(all map[string]*Use) Uses { return Uses{base: all, size: len(all)} }
+func UsesOf(all map[string]*Use) Uses { return Uses{all} }
 
 // Of returns the use of a consumer, nil if it has no pods.
-func (u Uses) Of(consumer string) *Use {
-	if use, changed := u.changes[consumer]; changed {
-		return use
-	}
-	return u.base[consumer]
-}
+func (u Uses) Of(consumer string) *Use { return u.all[consumer] }
 
 // Len returns the number of consumers with pods.
-func (u Uses) Len() int { return u.size }
+func (u Uses) Len() int { return len(u.all) }
 
 // All yields each consumer with pods, in any order.
-func (u Uses) All(yield func(consumer string, use *Use) bool) {
-	for id, use := range u.base {
-		if _, changed := u.changes[id]; !changed && !yield(id, use) {
-			return
-		}
-	}
-	for id, use := range u.changes {
-		if use != nil && !yield(id, use) {
-			return
-		}
-	}
-}
+func (u Uses) All(yield func(consumer string, use *Use) bool) { maps.All(u.all)(yield) }
 
-// with returns the uses with some replaced, nil for a consumer without pods. It takes ownership of the
-// map. Its cost grows with the changes: base is copied only when they exceed an eighth of it.
+// with returns the uses with some replaced, nil for a consumer without pods.
 func (u Uses) with(changes map[string]*Use) Uses {
-	next := Uses{base: u.base, size: u.size}
+	all := make(map[string]*Use, len(u.all)+len(changes))
+	maps.Copy(all, u.all)
 	for id, use := range changes {
-		old := u.Of(id)
-		switch {
-		case old == nil && use != nil:
-			next.size++
-		case old != nil && use == nil:
-			next.size--
+		if all[id] = use; use == nil {
+			delete(all, id)
 		}
 	}
-	next.changes = maps.Clone(u.changes)
-	if next.changes == nil {
-		next.changes = changes
-	} else {
-		maps.Copy(next.changes, changes)
-	}
-	if len(next.changes) <= len(next.base)/8+16 {
-		return next
-	}
-	all := make(map[string]*Use, next.size)
-	maps.Insert(all, next.All)
 	return UsesOf(all)
 }
