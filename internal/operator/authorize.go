@@ -1,6 +1,8 @@
 package operator
 
 import (
+	"bytes"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -10,6 +12,7 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	api "proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/web"
 	"proffer.dev/proffer/internal/web/page"
 )
 
@@ -24,27 +27,39 @@ func authorize(config *rest.Config, client *http.Client) (metricsserver.Filter, 
 	if err != nil {
 		return nil, err
 	}
+	return withRights(filter), nil
+}
+
+// withRights has the filter authorize each request for the right that it needs, and serves it itself. A change that
+// is sent with GET needs the right to POST.
+func withRights(filter metricsserver.Filter) metricsserver.Filter {
 	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-		authorized, err := withRights(filter)(log, handler)
-		if err != nil {
-			return nil, err
-		}
-		authorizedPage, err := filter(log, http.HandlerFunc(allowPage))
+		authorized, err := filter(log, http.HandlerFunc(allow))
 		if err != nil {
 			return nil, err
 		}
 		return takeToken(withToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, page.Path) {
-				serveAllowed(w, r, authorizedPage, handler)
+				serveAllowed(w, r, authorized, handler)
 				return
 			}
-			authorized.ServeHTTP(w, r)
+			method := r.Method
+			if web.Changes(r) {
+				method = http.MethodPost
+			}
+			if v := ask(r, method, rightOf(r.URL.Path), authorized); !v.allowed {
+				v.refuse(w)
+				return
+			}
+			r.Header.Del("Authorization") // As the filter does.
+			handler.ServeHTTP(w, r)
 		}))), nil
-	}, nil
+	}
 }
 
-// verdict is the answer to whether a page may be seen. It discards what is written, except the code.
+// verdict is the answer to whether a request may be served, with the refusal that the filter writes.
 type verdict struct {
+	bytes.Buffer
 	header  http.Header
 	code    int
 	allowed bool
@@ -53,14 +68,18 @@ type verdict struct {
 // Header implements http.ResponseWriter.
 func (v *verdict) Header() http.Header { return v.header }
 
-// Write implements http.ResponseWriter.
-func (v *verdict) Write(text []byte) (int, error) { return len(text), nil }
-
 // WriteHeader implements http.ResponseWriter.
 func (v *verdict) WriteHeader(code int) { v.code = code }
 
-// allowPage is called by the filter for a request that it allows.
-func allowPage(w http.ResponseWriter, _ *http.Request) {
+// refuse answers with the refusal.
+func (v *verdict) refuse(w http.ResponseWriter) {
+	maps.Copy(w.Header(), v.header)
+	w.WriteHeader(v.code)
+	_, _ = v.WriteTo(w) // An error means that the client is gone.
+}
+
+// allow is called by the filter for a request that it allows.
+func allow(w http.ResponseWriter, _ *http.Request) {
 	if v, ok := w.(*verdict); ok {
 		v.allowed = true
 	}

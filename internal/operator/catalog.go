@@ -8,7 +8,6 @@ import (
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	api "proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/internal/web"
@@ -87,31 +86,4 @@ func rightOf(path string) string {
 		return path
 	}
 	return strings.TrimPrefix(path, strings.TrimSuffix(api.APIPath, "/"))
-}
-
-// requested is the key of the request before withRights in the context of what is authorized.
-type requested struct{}
-
-// withRights has the filter authorize each request by rightOf its path. A change that is sent with GET
-// needs the right to POST.
-func withRights(filter metricsserver.Filter) metricsserver.Filter {
-	return func(log logr.Logger, handler http.Handler) (http.Handler, error) {
-		filtered, err := filter(log, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if original, ok := r.Context().Value(requested{}).(*http.Request); ok {
-				r.URL, r.Method = original.URL, original.Method
-			}
-			handler.ServeHTTP(w, r)
-		}))
-		if err != nil {
-			return nil, err
-		}
-		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			authorized := r.Clone(context.WithValue(r.Context(), requested{}, r))
-			authorized.URL.Path = rightOf(r.URL.Path)
-			if web.Changes(r) {
-				authorized.Method = http.MethodPost
-			}
-			filtered.ServeHTTP(w, authorized)
-		}), nil
-	}
 }
