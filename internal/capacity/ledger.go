@@ -73,8 +73,11 @@ type podEntry struct {
 // NewLedger returns an empty ledger.
 func NewLedger() *Ledger {
 	return &Ledger{
-		names: newNameTable(), nodes: map[string]*nodeAccount{}, pods: map[string]*podEntry{},
-		announced: map[string]Pod{}, made: map[string]int{}, runningSums: newRunningSums(),
+		names: nameTable{numbers: map[string]int32{}}, nodes: map[string]*nodeAccount{}, pods: map[string]*podEntry{},
+		announced: map[string]Pod{}, made: map[string]int{},
+		runningSums: runningSums{
+			cells: map[string]*cellSums{}, consumers: map[string]*consumerSums{}, changedUses: map[string]struct{}{},
+		},
 	}
 }
 
@@ -172,7 +175,7 @@ func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 	l.names.releaseAll(old)
 	for e := a.firstPod; e != nil; e = e.next {
 		if e.consumer == "" {
-			a.addLocal(e)
+			l.countLocalPod(e, (*total).add)
 		}
 		a.countRequested(e, (*total).add)
 	}
@@ -416,13 +419,6 @@ func (l *Ledger) removePod(e *podEntry) {
 		e.on.firstPod = e.next
 	}
 	l.names.releaseAll(e.requests)
-}
-
-// addLocal adds a pod to what this cluster's own pods request of what the node lists.
-func (a *nodeAccount) addLocal(e *podEntry) {
-	for i, r := range listedRequests(a.allocatable, e.requests) {
-		a.local[i].add(totalOf(r.amount))
-	}
 }
 
 // listedRequests yields each request for a listed resource, with its index in listed. Both are

@@ -37,8 +37,6 @@ type numberedAmount struct {
 	amount int64
 }
 
-func newNameTable() nameTable { return nameTable{numbers: map[string]int32{}} }
-
 // refer adds a reference to a name, and returns its number.
 func (n *nameTable) refer(name string) int32 {
 	number, ok := n.numbers[name]

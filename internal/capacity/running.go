@@ -62,14 +62,6 @@ type cellSums struct {
 	cached *Cell
 }
 
-// poolIndexes returns the pools of a cell. A nil cell has none.
-func (c *cellSums) poolIndexes() []int {
-	if c == nil {
-		return nil
-	}
-	return c.pools
-}
-
 // consumerSums are the sums over one consumer's pods on nodes that count, and on none yet.
 type consumerSums struct {
 	podSums
@@ -86,12 +78,6 @@ type podSums struct {
 	requests []total
 	// cached is the Row of the last View for a creator, nil if it has changed.
 	cached Row
-}
-
-func newRunningSums() runningSums {
-	return runningSums{
-		cells: map[string]*cellSums{}, consumers: map[string]*consumerSums{}, changedUses: map[string]struct{}{},
-	}
 }
 
 // View returns the state of the account at this moment, with one pool for each selection. Its columns
@@ -410,7 +396,7 @@ func (l *Ledger) countConsumerPod(e *podEntry, pods int, apply func(*total, tota
 		creator.pods += pods
 		creator.cached = nil
 	}
-	pools, stranded := e.on.cell.poolIndexes(), e.on.node != nil && e.on.node.State == NotReady
+	cell, stranded := e.on.cell, e.on.node != nil && e.on.node.State == NotReady
 	for _, r := range e.requests {
 		c := l.names.infos[r.number].column
 		if c < 0 {
@@ -425,15 +411,16 @@ func (l *Ledger) countConsumerPod(e *podEntry, pods int, apply func(*total, tota
 			apply(totalAt(&sums.stranded, c), amount)
 		}
 		apply(&l.requested[c], amount)
-		for _, k := range pools {
+		if cell == nil {
+			continue
+		}
+		for _, k := range cell.pools {
 			apply(totalAt(&sums.byPool[k], c), amount)
 		}
-		if e.on.cell != nil {
-			apply(&e.on.cell.used[c], amount)
-		}
+		apply(&cell.used[c], amount)
 	}
-	if e.on.cell != nil {
-		l.invalidate(e.on.cell)
+	if cell != nil {
+		l.invalidate(cell)
 	}
 	if creator != nil && creator.pods == 0 {
 		delete(sums.byCreator, e.creator)
