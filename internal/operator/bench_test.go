@@ -89,7 +89,7 @@ func (b *bench) settle(tb testing.TB) {
 	b.Evaluate(time.Now())
 	b.Evaluate(time.Now())
 	for id := range b.table.Current().Entries.All {
-		if _, err := b.table.Lookup(tb.Context(), id); err != nil {
+		if _, err := b.table.Own().Lookup(tb.Context(), id); err != nil {
 			tb.Fatal(err)
 		}
 	}

@@ -70,7 +70,7 @@ func TestTheFirstOffersIncludeAllConsumersThatExistAtTheStart(t *testing.T) {
 	}
 	o := launchOperator(t, kubetest.Cluster(t).Config)
 	for i := range 50 {
-		entry, err := o.table.Lookup(t.Context(), fmt.Sprintf("c%02d", i))
+		entry, err := o.table.Own().Lookup(t.Context(), fmt.Sprintf("c%02d", i))
 		test.Must(t, err)
 		if got, _ := entry.Offers[0].Amount("cpu"); got != 8000 {
 			t.Fatalf("the first offer to c%02d is %d, want 8000", i, got)

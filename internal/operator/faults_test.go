@@ -73,7 +73,7 @@ func TestFault_PartOfTheTotalBeforeAllHasBeenSeen(t *testing.T) {
 	kubetest.Create(t, kubetest.Policy("all"))
 	// The first answer is complete: Lookup waits for it.
 	o := launchOperator(t, kubetest.Cluster(t).Config)
-	entry, err := o.table.Lookup(t.Context(), "rome")
+	entry, err := o.table.Own().Lookup(t.Context(), "rome")
 	test.Must(t, err)
 	if got, _ := entry.Offers[0].Amount("cpu"); got != nodes*1000 {
 		t.Errorf("the first read offers %d milli of %d", got, nodes*1000)
@@ -203,11 +203,11 @@ func TestFault_EverybodyIsNotifiedAtEveryPodEvent(t *testing.T) {
 	}
 	o := startOperator(t)
 	for _, c := range []string{"rome", "oslo"} {
-		if _, err := o.table.Lookup(t.Context(), c); err != nil {
+		if _, err := o.table.Own().Lookup(t.Context(), c); err != nil {
 			t.Fatal(err)
 		}
 	}
-	s := o.table.Subscribe()
+	s := o.table.Own().Subscribe()
 	defer s.Close()
 	if first, err := s.Next(t.Context()); first != "" || err != nil {
 		t.Fatalf("the first notification is %q, %v; want an empty ID", first, err)

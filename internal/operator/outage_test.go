@@ -28,7 +28,7 @@ func TestOffersSurviveAnOutageOfTheAPIServer(t *testing.T) {
 		kubetest.Fixed("cpu", "64"), kubetest.ForIDs("oslo"), func(s *v1alpha1.ResourcePolicySpec) { s.Priority = 1 }))
 	link, config := newLink(t)
 	o := launchOperator(t, config, withElection(shortLease(t)))
-	if _, err := o.table.Lookup(t.Context(), "rome"); err != nil {
+	if _, err := o.table.Own().Lookup(t.Context(), "rome"); err != nil {
 		t.Fatal(err)
 	}
 	o.awaitOfferOf("rome", "cpu", 4000+8000-2500)
@@ -48,7 +48,7 @@ func TestOffersSurviveAnOutageOfTheAPIServer(t *testing.T) {
 	test.Must(t, kubetest.Cluster(t).StopAPIServer())
 	// During the outage, readers get the last offers.
 	test.Consistently(t, outage, func() error {
-		entry, err := o.table.Lookup(t.Context(), "rome")
+		entry, err := o.table.Own().Lookup(t.Context(), "rome")
 		if err == nil && !entry.SameAmounts(before.Default) { // rome is not a known consumer.
 			err = errors.New("the outage changed an offer")
 		}

@@ -25,7 +25,7 @@ func (s *service) Subscribe(_ *wire.Empty, stream grpc.ServerStreamingServer[wir
 	if s.life.Err() != nil {
 		return statusError(errShutdown)
 	}
-	window := newSendWindow()
+	window := make(sendWindow, maxUnwritten)
 	for {
 		// Take the place first: the subscription merges what changes until there is one.
 		select {

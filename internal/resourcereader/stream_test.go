@@ -265,7 +265,7 @@ func TestFault_SendOfOneStreamFromSeveralGoroutines(t *testing.T) {
 	}
 	tab := published(entries(0))
 	for id := range entries(0) {
-		if _, err := tab.Lookup(t.Context(), id); err != nil {
+		if _, err := tab.Own().Lookup(t.Context(), id); err != nil {
 			t.Fatal(err)
 		}
 	}

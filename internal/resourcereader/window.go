@@ -19,8 +19,6 @@ import (
 // returns the buffer once it has written the notification, or once the stream has ended.
 type sendWindow chan struct{}
 
-func newSendWindow() sendWindow { return make(sendWindow, maxUnwritten) }
-
 // Get implements mem.BufferPool. gRPC does not call it.
 func (w sendWindow) Get(length int) *[]byte { return new(make([]byte, length)) }
 

@@ -31,7 +31,7 @@ func benchTable(b *testing.B) (*Table, []string, [2]*offer.Result) {
 	tab := New()
 	tab.Publish(Snapshot{Result: results[1]})
 	for _, id := range ids {
-		if _, err := tab.Lookup(b.Context(), id); err != nil {
+		if _, err := tab.Own().Lookup(b.Context(), id); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -43,7 +43,7 @@ func BenchmarkLookup(b *testing.B) {
 	b.ReportAllocs()
 	b.RunParallel(func(p *testing.PB) {
 		for i := 0; p.Next(); i++ {
-			if _, err := tab.Lookup(context.Background(), ids[i%len(ids)]); err != nil {
+			if _, err := tab.Own().Lookup(context.Background(), ids[i%len(ids)]); err != nil {
 				b.Error(err)
 			}
 		}
@@ -71,7 +71,7 @@ func BenchmarkPublish(b *testing.B) {
 			}
 			subscriptions := make([]*Subscription, benchSubscribers)
 			for i := range subscriptions {
-				subscriptions[i] = tab.Subscribe()
+				subscriptions[i] = tab.Own().Subscribe()
 				drain(subscriptions[i])
 			}
 			b.ReportAllocs()

@@ -296,7 +296,7 @@ func TestNoReadSlipsThroughAPublication(t *testing.T) {
 				if i == consumers*round/(2*rounds) {
 					close(halfWay)
 				}
-				e, err := tab.Lookup(t.Context(), id)
+				e, err := tab.Own().Lookup(t.Context(), id)
 				if err != nil {
 					t.Errorf("Lookup: %v", err)
 				}

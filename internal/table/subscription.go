@@ -138,12 +138,6 @@ func (s *Subscription) pop() (id string, ok bool) {
 // for all takes less than one for each.
 type bell struct{ rung atomic.Pointer[chan struct{}] }
 
-func newBell() *bell {
-	b := &bell{}
-	b.hang()
-	return b
-}
-
 // hang replaces the bell by one that has not rung, and returns the old one.
 func (b *bell) hang() *chan struct{} {
 	rung := make(chan struct{})

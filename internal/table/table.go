@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-
-	"proffer.dev/proffer/internal/offer"
 )
 
 // ErrNotReady is the error when nothing was published before the caller's context ended. The error
@@ -27,14 +25,15 @@ type Table struct {
 
 	subscribing   sync.Mutex // guards subscriptions
 	subscriptions map[*Subscription]struct{}
-	bell          *bell // of all subscriptions
+	bell          bell // of all subscriptions
 	sent          atomic.Uint64
 	coalesced     atomic.Uint64
 }
 
 // New returns a Table in which nothing is published yet.
 func New() *Table {
-	t := &Table{ready: make(chan struct{}), subscriptions: map[*Subscription]struct{}{}, bell: newBell()}
+	t := &Table{ready: make(chan struct{}), subscriptions: map[*Subscription]struct{}{}}
+	t.bell.hang()
 	t.own = t.NewCaller()
 	return t
 }
@@ -55,14 +54,6 @@ func (t *Table) Revision() uint64 {
 
 // Own returns the caller that all readers in this process share.
 func (t *Table) Own() *Caller { return t.own }
-
-// Lookup is Lookup of the caller that Own returns.
-func (t *Table) Lookup(ctx context.Context, id string) (*offer.Entry, error) {
-	return t.own.Lookup(ctx, id)
-}
-
-// Subscribe is Subscribe of the caller that Own returns.
-func (t *Table) Subscribe() *Subscription { return t.own.Subscribe() }
 
 func (t *Table) wait(ctx context.Context) error {
 	select {

@@ -22,7 +22,7 @@ func result(anyone *offer.Entry, e entries) *offer.Result {
 
 func lookup(t *testing.T, tab *Table, id string) *offer.Entry {
 	t.Helper()
-	e, err := tab.Lookup(t.Context(), id)
+	e, err := tab.Own().Lookup(t.Context(), id)
 	if err != nil {
 		t.Fatalf("Lookup(%q): %v", id, err)
 	}
@@ -31,7 +31,7 @@ func lookup(t *testing.T, tab *Table, id string) *offer.Entry {
 
 func subscribe(t *testing.T, tab *Table) *Subscription {
 	t.Helper()
-	s := tab.Subscribe()
+	s := tab.Own().Subscribe()
 	t.Cleanup(s.Close)
 	return s
 }
@@ -261,7 +261,7 @@ func TestLookupWaitsForTheFirstSnapshot(t *testing.T) {
 		e := newEntry()
 		got := make(chan *offer.Entry)
 		go func() {
-			entry, err := tab.Lookup(t.Context(), "rome")
+			entry, err := tab.Own().Lookup(t.Context(), "rome")
 			if err != nil {
 				t.Errorf("Lookup: %v", err)
 			}
@@ -288,12 +288,12 @@ func TestLookupBeforeTheFirstSnapshotEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(cause)
 	tab := New()
-	e, err := tab.Lookup(ctx, "rome")
+	e, err := tab.Own().Lookup(ctx, "rome")
 	if e != nil || !errors.Is(err, ErrNotReady) || !errors.Is(err, cause) {
 		t.Errorf("Lookup = %v, %v; want ErrNotReady and the cause", e, err)
 	}
 	tab.Publish(Snapshot{Result: result(newEntry(), nil)})
-	if _, err := tab.Lookup(ctx, "rome"); err != nil {
+	if _, err := tab.Own().Lookup(ctx, "rome"); err != nil {
 		t.Errorf("Lookup with an ended context after a publication: %v", err)
 	}
 }
@@ -349,7 +349,7 @@ func TestLookupAllocatesNothing(t *testing.T) {
 	tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": newEntry()})})
 	for _, id := range []string{"rome", "an unknown ID", ""} {
 		lookup(t, tab, id)
-		if n := testing.AllocsPerRun(100, func() { _, _ = tab.Lookup(t.Context(), id) }); n != 0 {
+		if n := testing.AllocsPerRun(100, func() { _, _ = tab.Own().Lookup(t.Context(), id) }); n != 0 {
 			t.Errorf("Lookup(%q) allocates %v times", id, n)
 		}
 	}
@@ -361,7 +361,7 @@ func TestAnEntryThatReadsTheSameIsNoChange(t *testing.T) {
 	tab.Publish(Snapshot{Result: result(newEntry(), entries{"rome": e})})
 	lookup(t, tab, "rome")
 	lookup(t, tab, "unknown")
-	sub := tab.Subscribe()
+	sub := tab.Own().Subscribe()
 	defer sub.Close()
 	again := &offer.Entry{Offers: []*offer.Offer{{Amounts: slices.Clone(e.Offers[0].Amounts), Policy: "another"}}}
 	tab.Publish(Snapshot{Result: result(&offer.Entry{Offers: tab.Current().Default.Offers}, entries{"rome": again})})
