@@ -192,7 +192,8 @@ var table = []rule{
 	{
 		place: "internal/source",
 		may: []string{
-			"internal/capacity", "internal/quantity", "internal/selection", "internal/kube", "internal/visible", "proto",
+			"internal/capacity", "internal/quantity", "internal/selection", "internal/debounce", "internal/kube",
+			"internal/visible", "proto",
 		},
 		why: "a source brings amounts to the ledger and knows nothing of offers",
 	},

@@ -135,6 +135,18 @@ func (b *book) all() []string {
 	return slices.Sorted(maps.Keys(b.entries))
 }
 
+// refused returns the IDs about which the latest reading was refused.
+func (b *book) refused() (ids []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for id, e := range b.entries {
+		if e.problem != "" {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
 // follows reports whether the monitor is asked about a consumer.
 func (b *book) follows(id string) bool {
 	b.mu.Lock()

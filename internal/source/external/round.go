@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,16 +15,10 @@ const maxProbe = 5 * time.Second
 
 // round is one reading about some consumers.
 type round struct {
-	book   *book
-	counts *counts
-	news   *news
-	conn   monitorConnection
+	*source
+	conn monitorConnection
 	// heard counts the responses, of whatever content.
 	heard atomic.Int64
-
-	mu sync.Mutex
-	// refused are the consumers whose answers cannot be used.
-	refused []string
 }
 
 // read reads about the consumers, a few at a time. It returns an error if the monitor is lost.
@@ -66,12 +59,9 @@ func (r *round) one(ctx context.Context, id string) error {
 	} else {
 		r.counts.refused.Add(1)
 		changed = r.book.refuse(id, err.Error(), began, time.Now()) || changed
-		r.mu.Lock()
-		r.refused = append(r.refused, id)
-		r.mu.Unlock()
 	}
 	if changed {
-		r.news.note()
+		r.news.After(0)
 	}
 	return nil
 }

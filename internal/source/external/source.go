@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/debounce"
 )
 
 const (
@@ -28,6 +29,9 @@ const (
 	// maxNotified notifications are taken in a notifiedWindow. The sender of more of them is held back.
 	maxNotified    = 1000
 	notifiedWindow = 100 * time.Millisecond
+	// newsPause is the least time between two wake-ups by one source: a monitor that answers something else
+	// each time must not have everything evaluated all the time.
+	newsPause = 500 * time.Millisecond
 )
 
 // source reads one monitor.
@@ -35,8 +39,8 @@ type source struct {
 	monitor capacity.Monitor
 	dial    func(capacity.Monitor) (monitorConnection, error)
 	book    *book
-	// news is noted after each change.
-	news news
+	// news wakes after each change.
+	news debounce.DelayedWake
 	log  logr.Logger
 	// settled is closed after the first round of readings, and when it has failed.
 	settled chan struct{}
@@ -61,7 +65,8 @@ func newSource(
 	m capacity.Monitor, dial func(capacity.Monitor) (monitorConnection, error), wake func(), log logr.Logger,
 ) *source {
 	return &source{
-		monitor: m, dial: dial, book: newBook(), news: news{wake: wake}, log: log.WithValues("address", m.Address),
+		monitor: m, dial: dial, book: newBook(), log: log.WithValues("address", m.Address),
+		news:    debounce.DelayedWake{Wake: wake, Pause: newsPause},
 		settled: make(chan struct{}), stop: func() {}, due: sets.Set[string]{}, kick: make(chan struct{}, 1),
 	}
 }
@@ -70,16 +75,17 @@ func newSource(
 // it was asked about and no longer is.
 func (s *source) follow(ids []string) (added, left []string) {
 	added, left = s.book.follow(ids)
-	for _, id := range added {
-		s.want(id)
-	}
+	s.want(added...)
 	return added, left
 }
 
-// want schedules a reading of a consumer.
-func (s *source) want(id string) {
+// want schedules a reading of consumers.
+func (s *source) want(ids ...string) {
+	if len(ids) == 0 {
+		return
+	}
 	s.mu.Lock()
-	s.due.Insert(id)
+	s.due.Insert(ids...)
 	s.mu.Unlock()
 	s.nudge()
 }
@@ -113,7 +119,7 @@ func (s *source) take() []string {
 func (s *source) run(ctx context.Context) {
 	settle := sync.OnceFunc(func() { close(s.settled) })
 	defer settle()
-	defer s.news.end()
+	defer s.news.Stop()
 	retry := firstRetry
 	for ctx.Err() == nil {
 		began := time.Now()
@@ -130,7 +136,7 @@ func (s *source) run(ctx context.Context) {
 		s.counts.lost.Add(1)
 		s.log.V(1).Info("An external source cannot be read; trying again", "problem", err.Error(), "pause", retry)
 		if s.book.lose(err.Error(), began, time.Now()) {
-			s.news.note()
+			s.news.After(0)
 		}
 		s.logAvailability()
 		settle()
@@ -155,22 +161,28 @@ func (s *source) session(ctx context.Context, settle func()) (answered bool, err
 	defer cancel()
 	s.wantAll()
 	subscriber.Go(func() { s.listen(ctx, conn) })
-	var full time.Time
-	refused := refusals{ids: sets.Set[string]{}}
+	// What was refused is read again at a time, zero for none, after a pause that doubles.
+	var full, again time.Time
+	var retry time.Duration
 	for {
 		if time.Since(full) >= refresh {
 			s.wantAll()
 			full = time.Now()
 		}
-		for id := range refused.due() {
-			s.want(id)
+		if !again.IsZero() && !time.Now().Before(again) {
+			s.want(s.book.refused()...)
 		}
-		began, ids := time.Now(), s.take()
-		r := &round{book: s.book, counts: &s.counts, news: &s.news, conn: conn}
-		if err := r.read(ctx, ids); err != nil {
+		began, r := time.Now(), &round{source: s, conn: conn}
+		if err := r.read(ctx, s.take()); err != nil {
 			return answered || r.heard.Load() > 0, err
 		}
-		refused.note(began, ids, r.refused, s.book.follows)
+		switch {
+		case len(s.book.refused()) == 0:
+			retry, again = 0, time.Time{}
+		case !again.After(began):
+			retry = min(max(firstRetry, 2*retry), lastRetry)
+			again = time.Now().Add(retry)
+		}
 		answered = answered || r.heard.Load() > 0
 		settle()
 		s.logAvailability()
@@ -178,8 +190,8 @@ func (s *source) session(ctx context.Context, settle func()) (answered bool, err
 			return answered, ctx.Err()
 		}
 		until := full.Add(refresh)
-		if at := refused.at; !at.IsZero() && at.Before(until) {
-			until = at
+		if !again.IsZero() && again.Before(until) {
+			until = again
 		}
 		if !sleep(ctx, time.Until(until), s.kick) {
 			return answered, ctx.Err()
