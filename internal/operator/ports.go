@@ -26,8 +26,8 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	api "proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/bounded"
 	"proffer.dev/proffer/internal/web"
-	"proffer.dev/proffer/internal/web/bounded"
 )
 
 // The ports of the metrics and of the probes are open to every pod of the cluster. controller-runtime's

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"proffer.dev/proffer/internal/web/bounded"
+	"proffer.dev/proffer/internal/bounded"
 )
 
 // What one connection can keep is bounded in size and in time, and so is the number of connections: a pod

@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/peer"
 
+	"proffer.dev/proffer/internal/bounded"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -51,7 +52,8 @@ type clientConnection struct {
 
 // add takes a connection into the set. If the set is full, it closes another one.
 func (s *connections) add(raw net.Conn) *clientConnection {
-	c := &clientConnection{Conn: raw, set: s, caller: s.table.NewCaller(), host: hostOf(raw.RemoteAddr())}
+	host, _ := bounded.ClientOf(raw.RemoteAddr().String())
+	c := &clientConnection{Conn: raw, set: s, caller: s.table.NewCaller(), host: host}
 	c.used.Store(time.Now().Unix())
 	if tcp, ok := raw.(*net.TCPConn); ok {
 		_ = tcp.SetWriteBuffer(sendBuffer) // The default of the system is bounded too.
@@ -65,7 +67,7 @@ func (s *connections) add(raw net.Conn) *clientConnection {
 	s.mu.Unlock()
 	if evicted != nil {
 		s.tooManyConnections.Inc()
-		evicted.abort()
+		bounded.Abort(evicted.Conn)
 	}
 	return c
 }
@@ -88,7 +90,7 @@ func (s *connections) shedCalls() {
 			return
 		}
 		s.tooManyCalls.Inc()
-		evicted.abort()
+		bounded.Abort(evicted.Conn)
 	}
 }
 
@@ -118,14 +120,6 @@ func (c *clientConnection) Close() error {
 	delete(c.set.open, c)
 	c.set.mu.Unlock()
 	return c.Conn.Close()
-}
-
-// abort closes the connection and drops what is not sent yet.
-func (c *clientConnection) abort() {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	_ = c.Conn.Close()
 }
 
 // beginCall counts a call of the connection, endCall its end.

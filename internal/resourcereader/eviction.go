@@ -2,7 +2,6 @@ package resourcereader
 
 import (
 	"cmp"
-	"net"
 	"net/netip"
 )
 
@@ -61,20 +60,4 @@ func (r rank) compare(o rank) int {
 		cmp.Compare(r.likeness, o.likeness),
 		cmp.Compare(o.calls, r.calls), cmp.Compare(r.used, o.used),
 	)
-}
-
-// hostOf returns the address that identifies a host: its IPv4 address, or its IPv6 network of 64
-// bits, because a host has a whole network of IPv6 addresses.
-func hostOf(a net.Addr) netip.Prefix {
-	address, err := netip.ParseAddrPort(a.String())
-	if err != nil {
-		return netip.Prefix{}
-	}
-	ip := address.Addr().Unmap().WithZone("")
-	bits := 64
-	if ip.Is4() {
-		bits = 32
-	}
-	host, _ := ip.Prefix(bits)
-	return host
 }

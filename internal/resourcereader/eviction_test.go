@@ -1,10 +1,6 @@
 package resourcereader
 
-import (
-	"net"
-	"net/netip"
-	"testing"
-)
+import "testing"
 
 func TestTheConnectionThatTakesMostOrIsLeastLikeLiqoIsEvicted(t *testing.T) {
 	idle := rank{costOfHost: 1, cost: 1, likeness: 0, calls: 0, used: 100}
@@ -22,17 +18,6 @@ func TestTheConnectionThatTakesMostOrIsLeastLikeLiqoIsEvicted(t *testing.T) {
 	} {
 		if tc.first.compare(tc.then) >= 0 || tc.then.compare(tc.first) <= 0 {
 			t.Errorf("%s: %+v is not evicted before %+v", tc.name, tc.first, tc.then)
-		}
-	}
-}
-
-func TestAHostIsAnIPv4AddressOrAnIPv6Network(t *testing.T) {
-	for address, want := range map[string]string{
-		"10.0.0.1:1": "10.0.0.1/32", "[::ffff:10.0.0.1]:2": "10.0.0.1/32", "[2001:db8::1]:3": "2001:db8::/64",
-		"[fe80::1%eth0]:4": "fe80::/64",
-	} {
-		if got := hostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address))); got.String() != want {
-			t.Errorf("%s belongs to host %v, want %s", address, got, want)
 		}
 	}
 }

@@ -217,13 +217,13 @@ var table = []rule{
 	// The package uses only the watcher of certificates of controller-runtime.
 	{
 		place: "internal/resourcereader",
-		may:   []string{"internal/capacity", "internal/table", "internal/offer", "proto"},
+		may:   []string{"internal/bounded", "internal/capacity", "internal/table", "internal/offer", "proto"},
 		never: noClient, why: read,
 	},
-	{place: "internal/web/bounded", never: kubernetes, why: "it bounds callers, and knows nothing of what is served"},
+	{place: "internal/bounded", never: kubernetes, why: "it bounds callers, and knows nothing of what is served"},
 	// The package uses only the watcher of certificates of controller-runtime.
 	{
-		place: "internal/web/outside", may: []string{"api", "internal/web/bounded"},
+		place: "internal/web/outside", may: []string{"api", "internal/bounded"},
 		never: noClient, why: "it bounds callers, and knows nothing of what it serves",
 	},
 	{

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/utils/lru"
 
-	"proffer.dev/proffer/internal/web/bounded"
+	"proffer.dev/proffer/internal/bounded"
 )
 
 // The bounds of what callers from outside can take.
@@ -44,11 +44,9 @@ func limitRequests() *requestLimits {
 
 // wait returns 0 for a request to serve, and otherwise when the client may try again.
 func (l *requestLimits) wait(r *http.Request, now time.Time) time.Duration {
-	if parsed, err := netip.ParseAddrPort(r.RemoteAddr); err == nil {
-		if client, limited := bounded.ClientOf(parsed.Addr()); limited {
-			if wait := take(l.limiterOf(client), now); wait > 0 {
-				return wait
-			}
+	if client, limited := bounded.ClientOf(r.RemoteAddr); limited {
+		if wait := take(l.limiterOf(client), now); wait > 0 {
+			return wait
 		}
 	}
 	return take(l.total[hasCredentials(r)], now)

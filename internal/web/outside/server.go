@@ -22,7 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/internal/web/bounded"
+	"proffer.dev/proffer/internal/bounded"
 )
 
 var bounds = bounded.Bounds{
@@ -65,8 +65,10 @@ func Loopback(address string) bool {
 	return err == nil && net.ParseIP(host).IsLoopback() // What is no IP is no loopback either.
 }
 
-// Server is a prometheus.Collector. Listen comes first, then Start.
+// Server serves the catalog. Listen comes first, then Start.
 type Server struct {
+	// Collector counts what is refused.
+	prometheus.Collector
 	options  Options
 	handler  http.Handler
 	requests *requestLimits
@@ -80,22 +82,16 @@ func New(o Options) (*Server, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	s := &Server{options: o, requests: limitRequests(), refused: prometheus.NewCounterVec(prometheus.CounterOpts{
+	refused := prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "proffer_catalog_refused_total",
 		Help: "Number of connections and requests to --catalog-bind-address that were refused because of a limit, " +
 			"by limit: connections or requests.",
-	}, []string{"limit"})}
+	}, []string{"limit"})
 	for _, limit := range []string{"connections", "requests"} {
-		s.refused.WithLabelValues(limit)
+		refused.WithLabelValues(limit)
 	}
-	return s, nil
+	return &Server{Collector: refused, options: o, requests: limitRequests(), refused: refused}, nil
 }
-
-// Describe implements prometheus.Collector.
-func (s *Server) Describe(ch chan<- *prometheus.Desc) { s.refused.Describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (s *Server) Collect(ch chan<- prometheus.Metric) { s.refused.Collect(ch) }
 
 // Serve sets the handler. It must be called before Start.
 func (s *Server) Serve(handler http.Handler) { s.handler = handler }
@@ -115,9 +111,6 @@ func (s *Server) Listen(ctx context.Context) (err error) {
 
 // Address returns where the server listens.
 func (s *Server) Address() net.Addr { return s.listener.Addr() }
-
-// NeedLeaderElection is for controller-runtime: every replica serves.
-func (s *Server) NeedLeaderElection() bool { return false }
 
 // Start serves until the context ends.
 func (s *Server) Start(ctx context.Context) error {

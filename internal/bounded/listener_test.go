@@ -120,3 +120,14 @@ func TestAddressesOfANetworkOfIPv6AreOneClient(t *testing.T) {
 		t.Errorf("%v connections were closed, and %d are open", n, l.total)
 	}
 }
+
+func TestAClientIsAnIPv4AddressOrAnIPv6Network(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1:1": "10.0.0.1/32", "[::ffff:10.0.0.1]:2": "10.0.0.1/32", "[2001:db8::1]:3": "2001:db8::/64",
+		"[fe80::1%eth0]:4": "fe80::/64",
+	} {
+		if got, _ := ClientOf(address); got.String() != want {
+			t.Errorf("%s belongs to client %v, want %s", address, got, want)
+		}
+	}
+}

@@ -13,18 +13,15 @@ import (
 // host may use all addresses in it.
 type client = netip.Prefix
 
-// ClientOf returns the client with an address. Callers from a loopback address are not told apart, and
+// ClientOf returns the client with an address and port. Callers from a loopback address are not told apart, and
 // not limited one by one: they come through a proxy.
-func ClientOf(ip netip.Addr) (_ netip.Prefix, limited bool) {
-	ip = ip.Unmap().WithZone("")
-	bits := 32
-	if ip.Is6() {
-		bits = 64
-	}
-	prefix, err := ip.Prefix(bits)
+func ClientOf(address string) (_ netip.Prefix, limited bool) {
+	parsed, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return netip.Prefix{}, true
 	}
+	ip := parsed.Addr().Unmap().WithZone("")
+	prefix, _ := ip.Prefix(min(64, ip.BitLen())) // It has as many bits.
 	return prefix, !ip.IsLoopback()
 }
 
@@ -50,14 +47,11 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		of, limited := client{}, true
-		if address, err := netip.ParseAddrPort(raw.RemoteAddr().String()); err == nil {
-			of, limited = ClientOf(address.Addr())
-		}
+		of, limited := ClientOf(raw.RemoteAddr().String())
 		c := &clientConnection{Conn: raw, from: l, of: of}
 		excess := l.add(c, limited)
 		if excess != nil {
-			excess.abort()
+			Abort(excess.Conn)
 			if l.closed != nil {
 				l.closed.Inc()
 			}
@@ -121,10 +115,10 @@ func (c *clientConnection) Close() error {
 	return c.Conn.Close()
 }
 
-// abort closes the connection and drops what is not sent yet. Its server notices at the next read.
-func (c *clientConnection) abort() {
-	if tcp, ok := c.Conn.(*net.TCPConn); ok {
+// Abort closes a connection and drops what is not sent yet. Its server notices at the next read.
+func Abort(c net.Conn) {
+	if tcp, ok := c.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	_ = c.Conn.Close()
+	_ = c.Close()
 }
