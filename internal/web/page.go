@@ -7,7 +7,6 @@ import (
 	"iter"
 	"net/http"
 	"slices"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
@@ -25,7 +24,11 @@ import (
 // pages returns the handler of the pages. They count as reads of offers: at most maxReaders are made or
 // being read at a time.
 func (s *Server) pages() http.Handler {
-	handler := page.New((*pageOperator)(s))
+	operator := page.Operator{View: s.pageView, Simulate: s.simulatePage, Federation: s.Federation}
+	if s.Toggling != nil {
+		operator.Toggler = s.Toggling.Toggler
+	}
+	handler := page.New(operator)
 	return s.counted(page.Path, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(rest.VersionHeader, s.version)
 		if r.Method == http.MethodPost {
@@ -49,21 +52,16 @@ func (s *Server) pages() http.Handler {
 	})
 }
 
-// pageOperator is the server as the pages ask it.
-type pageOperator Server
-
-// View implements page.Operator.
-func (o *pageOperator) View() page.View {
-	snapshot := o.table.Current()
-	if snapshot == nil {
-		return nil
+// pageView returns the latest evaluation for pages, nil before the first one.
+func (s *Server) pageView() page.View {
+	if snapshot := s.table.Current(); snapshot != nil {
+		return s.viewOf(snapshot)
 	}
-	return (*Server)(o).viewOf(snapshot)
+	return nil
 }
 
-// Simulate implements page.Operator.
-func (o *pageOperator) Simulate(ctx context.Context, change []byte) (*rest.Simulation, *apierrors.StatusError) {
-	s := (*Server)(o)
+// simulatePage rehearses the change in a form.
+func (s *Server) simulatePage(ctx context.Context, change []byte) (*rest.Simulation, *apierrors.StatusError) {
 	if s.table.Current() == nil {
 		return nil, apierrors.NewServiceUnavailable(table.ErrNotReady.Error())
 	}
@@ -73,19 +71,6 @@ func (o *pageOperator) Simulate(ctx context.Context, change []byte) (*rest.Simul
 	}
 	defer leave()
 	return s.rehearse(ctx, change)
-}
-
-// FederationAt implements page.Operator.
-func (o *pageOperator) FederationAt() func(now time.Time) rest.Federation {
-	return (*Server)(o).Federation
-}
-
-// Toggler implements page.Operator.
-func (o *pageOperator) Toggler() page.Toggler {
-	if o.Toggling == nil {
-		return nil
-	}
-	return o.Toggling.Toggler
 }
 
 // view is a snapshot as it is answered, as JSON and as pages.

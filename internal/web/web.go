@@ -53,8 +53,10 @@ const (
 	retryAfterSeconds = 1
 )
 
-// Server answers requests. It is a prometheus.Collector. The exported fields must be set before it answers.
+// Server answers requests. The exported fields must be set before it answers.
 type Server struct {
+	// Collector has the durations of requests.
+	prometheus.Collector
 	// Process returns the state of this process. By default, the overview is of the evaluation only.
 	Process func() overview.Process
 	// Trends has the lines of the last day, and Month returns what the accounting database has of the last month, nil
@@ -105,6 +107,12 @@ type Server struct {
 // New returns a server of the snapshots in the table, and of the clusters. The ledger is the evaluated
 // one, with the filters, nil for none. The version is the operator's.
 func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.Chain, version string) *Server {
+	requests := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "proffer_http_request_duration_seconds",
+		Help: "How long requests for offers, catalogs, clusters, providers, snapshots and simulations took, " +
+			"by path and status code.",
+		Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // 1 ms to 16 s
+	}, []string{"path", "code"})
 	return &Server{
 		table: t, ledger: l, clusters: clusters, filters: chain, version: version, simulateTimeout: rest.SimulateTimeout,
 		Process: func() overview.Process { return overview.Process{Now: time.Now()} },
@@ -117,22 +125,9 @@ func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.C
 		early:       clusterForm{of: (*consumers.ForeignClusters).Early},
 		native:      clusterForm{of: (*consumers.ForeignClusters).Native},
 		public:      clusterForm{of: (*consumers.ForeignClusters).Public},
-		requests: prometheus.NewHistogramVec(
-			prometheus.HistogramOpts{
-				Name: "proffer_http_request_duration_seconds",
-				Help: "How long requests for offers, catalogs, clusters, providers, snapshots and simulations took, " +
-					"by path and status code.",
-				Buckets: prometheus.ExponentialBuckets(0.001, 4, 8), // 1 ms to 16 s
-			}, []string{"path", "code"},
-		),
+		Collector:   requests, requests: requests,
 	}
 }
-
-// Describe implements prometheus.Collector.
-func (s *Server) Describe(ch chan<- *prometheus.Desc) { s.requests.Describe(ch) }
-
-// Collect implements prometheus.Collector.
-func (s *Server) Collect(ch chan<- prometheus.Metric) { s.requests.Collect(ch) }
 
 // Handlers returns the handlers by where to mount them.
 func (s *Server) Handlers() map[string]http.Handler {

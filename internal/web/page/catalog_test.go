@@ -31,7 +31,7 @@ func goldEntry() v1alpha1.OfferStatus {
 
 func TestThePageOfACatalogShowsEachPartOfAnEntry(t *testing.T) {
 	f := gold()
-	text := ask(New(f), http.MethodGet, "/ui/catalog/rome", "").Body.String()
+	text := ask(New(f.operator()), http.MethodGet, "/ui/catalog/rome", "").Body.String()
 	expect(t, text,
 		`<th scope="row">cpu</th><td>4</td><td>2</td><td>6</td><td>3.5</td>`,
 		`<th scope="row">example.com/old</th><td>–</td><td>1</td><td>–</td><td>–</td>`,
@@ -40,7 +40,7 @@ func TestThePageOfACatalogShowsEachPartOfAnEntry(t *testing.T) {
 		`<a href="https://example.com/gpu?a=1&amp;b=2" rel="noreferrer">https://example.com/gpu?a=1&amp;b=2</a>`,
 		`<time datetime="2026-01-02T03:19:05Z">2026-01-02 03:19:05 UTC</time>`)
 	f.entries[0].CatalogWords, f.entries[0].Price = v1alpha1.CatalogWords{}, ""
-	text = ask(New(f), http.MethodGet, "/ui/catalog/rome", "").Body.String()
+	text = ask(New(f.operator()), http.MethodGet, "/ui/catalog/rome", "").Body.String()
 	expect(t, text, "<h2>gold</h2>", "<dt>Labels</dt><dd>–</dd>", "<dt>Price</dt><dd>–</dd>", "<dt>More</dt><dd>–</dd>")
 }
 
@@ -52,7 +52,7 @@ func TestOnlyAddressesOfWebPagesAreLinks(t *testing.T) {
 	} {
 		f := gold()
 		f.entries[0].URL = address
-		page, err := html.Parse(ask(New(f), http.MethodGet, "/ui/catalog/rome", "").Body)
+		page, err := html.Parse(ask(New(f.operator()), http.MethodGet, "/ui/catalog/rome", "").Body)
 		test.Must(t, err)
 		linked, shown := false, false
 		for n := range page.Descendants() {
@@ -68,7 +68,7 @@ func TestOnlyAddressesOfWebPagesAreLinks(t *testing.T) {
 
 func TestACatalogWithOldTimesIsShownAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h := New(gold())
+		h := New(gold().operator())
 		poll := func(page string) string {
 			_, after, _ := strings.Cut(page, `hx-get="`)
 			query, _, _ := strings.Cut(after, `"`)
@@ -89,7 +89,7 @@ func TestACatalogWithOldTimesIsShownAgain(t *testing.T) {
 
 func TestAClusterIDThatIsTooLongHasNoCatalog(t *testing.T) {
 	for id, code := range map[string]int{strings.Repeat("a", maxID): http.StatusOK, strings.Repeat("a", maxID+1): http.StatusBadRequest} {
-		if w := ask(New(gold()), http.MethodGet, "/ui/catalog/"+id, ""); w.Code != code {
+		if w := ask(New(gold().operator()), http.MethodGet, "/ui/catalog/"+id, ""); w.Code != code {
 			t.Errorf("%d bytes: %d", len(id), w.Code)
 		}
 	}

@@ -46,7 +46,7 @@ func (h *Handler) federation(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
-	all := h.operator.FederationAt()(time.Now()).Providers
+	all := h.operator.Federation(time.Now()).Providers
 	query.Select(all)
 	shown.Rows = federation.Rows(all, shown.Sort, corev1.ResourceName(shown.By))
 	shown.Cut = max(len(shown.Rows), len(all)) > maxRows

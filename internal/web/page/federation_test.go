@@ -50,20 +50,20 @@ func roman() *fake {
 }
 
 func TestThePageOfTheFederationShowsOffersAndWhatLiqoKnows(t *testing.T) {
-	w := ask(New(roman()), http.MethodGet, "/ui/federation", "")
+	w := ask(New(roman().operator()), http.MethodGet, "/ui/federation", "")
 	expect(t, w.Body.String(),
 		`<a href="./federation" aria-current="page">Federation</a>`,
 		`<th scope="row">oslo</th><td>gold: &lt;b&gt;Fast&lt;/b&gt; javascript:alert(1)</td><td>cpu=4, memory=64Gi, pods=110</td>`,
 		`<code>liqoctl create resourceslice oslo-gold-`,
 		`<th scope="row">bern</th><td>https://192.0.2.1:6443</td><td class="why">not read<br>it publishes &lt;no&gt; catalog to this cluster</td><td class="why">authentication <br>AuthTenantStatus: Ready</td><td>bern-1 </td><td>mine (gold, not granted) </td>`,
 	)
-	if w := ask(New(gold()), http.MethodGet, "/ui/federation", ""); w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), "./federation") {
+	if w := ask(New(gold().operator()), http.MethodGet, "/ui/federation", ""); w.Code != http.StatusNotFound || strings.Contains(w.Body.String(), "./federation") {
 		t.Errorf("an operator that reads no providers answers %d", w.Code)
 	}
 }
 
 func TestThePageOfTheFederationIsFilteredAndSorted(t *testing.T) {
-	h := New(roman())
+	h := New(roman().operator())
 	for query, want := range map[string]string{
 		"":                                  "oslo/gold oslo/spot paris/gold",
 		"class=gold":                        "oslo/gold paris/gold",
@@ -104,7 +104,7 @@ func TestThePageOfTheFederationIsBounded(t *testing.T) {
 	for i := range f.federation.Providers {
 		f.federation.Providers[i].Offers = []rest.FederationOffer{offerOf("gold", "4", "0.02", v1alpha1.PeriodHour)}
 	}
-	text := ask(New(f), http.MethodGet, "/ui/federation", "").Body.String()
+	text := ask(New(f.operator()), http.MethodGet, "/ui/federation", "").Body.String()
 	if n := strings.Count(text, `<th scope="row">`); n != 2*maxRows || !strings.Contains(text, "There is more than is shown") {
 		t.Errorf("it has %d rows, want %d", n, 2*maxRows)
 	}

@@ -26,7 +26,7 @@ func trending(minutes int) *fake {
 }
 
 func TestLinesShowTheLastDay(t *testing.T) {
-	h := New(trending(9))
+	h := New(trending(9).operator())
 	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(),
 		`role="img" aria-label="Since 03:04 UTC, about: capacity 8; committed 0 to 8, last 8; used 0 to 4, last 4"`,
 		`<path class="capacity" d="M0 0L6 0L12 0M24 0L30 0L36 0L42 0L48 0"/>`,
@@ -41,7 +41,7 @@ func TestLinesShowTheLastDay(t *testing.T) {
 
 func TestLinesThatAreNotKnownAreADash(t *testing.T) {
 	for _, minutes := range []int{0, 1} {
-		text := ask(New(trending(minutes)), http.MethodGet, "/ui/", "").Body.String()
+		text := ask(New(trending(minutes).operator()), http.MethodGet, "/ui/", "").Body.String()
 		expect(t, text, "<td>4</td><td>–</td></tr>")
 		if strings.Contains(text, `class="lines"`) {
 			t.Errorf("there are lines after %d minutes", minutes)
@@ -51,7 +51,7 @@ func TestLinesThatAreNotKnownAreADash(t *testing.T) {
 
 func TestTheLastMonthIsShownWhereTheBooksHaveIt(t *testing.T) {
 	f := gold()
-	h := New(f)
+	h := New(f.operator())
 	const column = "Last 30 days"
 	for _, at := range []string{"/ui/", "/ui/consumers/rome"} {
 		if text := ask(h, http.MethodGet, at, "").Body.String(); strings.Contains(text, column) || strings.Contains(text, "Due so far") {
@@ -68,7 +68,7 @@ func TestTheLastMonthIsShownWhereTheBooksHaveIt(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	h = New(f)
+	h = New(f.operator())
 	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(), column,
 		`aria-label="Means of the days since 2025-12-04, about: capacity 8; committed 2 to 4, last 4"`, `<path class="committed" d="M46 18L48 12"/>`,
 		"Due so far for January 2026, by the accounting database up to 2026-01-02 03:00 UTC: 12.34 EUR.")

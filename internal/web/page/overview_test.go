@@ -24,7 +24,7 @@ func needy() *fake {
 }
 
 func TestTheFirstPageBeginsWithWhatNeedsSomebody(t *testing.T) {
-	text := ask(New(needy()), http.MethodGet, "/ui/", "").Body.String()
+	text := ask(New(needy().operator()), http.MethodGet, "/ui/", "").Body.String()
 	expect(t, text,
 		"<h1>Overview</h1>", "<h2>What needs you</h2>",
 		`<span class="badge wrong">wrong</span> <span class="kind">policies</span>`,
@@ -36,7 +36,7 @@ func TestTheFirstPageBeginsWithWhatNeedsSomebody(t *testing.T) {
 	if strings.Index(text, "What needs you") > strings.Index(text, "<h2>gold</h2>") {
 		t.Error("the pools come first")
 	}
-	well := ask(New(gold()), http.MethodGet, "/ui/", "").Body.String()
+	well := ask(New(gold().operator()), http.MethodGet, "/ui/", "").Body.String()
 	expect(t, well, "<p>Nothing needs you.</p>", `Overview<span id="badge"></span></a>`)
 	if strings.Contains(well, "<ul class=\"findings\">") {
 		t.Error("there is a list of nothing")
@@ -46,7 +46,7 @@ func TestTheFirstPageBeginsWithWhatNeedsSomebody(t *testing.T) {
 // The badge is of the overview, so it is shown to whoever may read that.
 func TestTheBadgeCountsWhatNeedsSomebody(t *testing.T) {
 	const badge = `<span id="badge"> <span class="badge wrong">1 wrong</span> <span class="badge warning">2 warnings</span></span>`
-	h := New(needy())
+	h := New(needy().operator())
 	for path, shown := range map[string]bool{
 		"/ui/": true, "/ui/consumers": true, "/ui/policies": true,
 		"/ui/consumers/rome": false, "/ui/catalog/rome": false, "/ui/simulate": false, "/ui/none": false,
@@ -59,7 +59,7 @@ func TestTheBadgeCountsWhatNeedsSomebody(t *testing.T) {
 
 func TestAnOpenPageShowsWhatHasBegunToNeedSomebody(t *testing.T) {
 	f := needy()
-	h := New(f)
+	h := New(f.operator())
 	poll := func(page string) string {
 		_, after, _ := strings.Cut(page, `hx-get="`)
 		query, _, _ := strings.Cut(after, `"`)
@@ -83,9 +83,9 @@ func TestThePageSaysForHowLongNothingHasChanged(t *testing.T) {
 	f := gold()
 	f.after = 20 * time.Minute
 	const quiet = `revision <span id="revision">7</span>, 20 minutes ago: nothing has changed since.</p>`
-	expect(t, ask(New(f), http.MethodGet, "/ui/", "").Body.String(), quiet)
+	expect(t, ask(New(f.operator()), http.MethodGet, "/ui/", "").Body.String(), quiet)
 	f.after = time.Second
-	if text := ask(New(f), http.MethodGet, "/ui/", "").Body.String(); strings.Contains(text, "nothing has changed") {
+	if text := ask(New(f.operator()), http.MethodGet, "/ui/", "").Body.String(); strings.Contains(text, "nothing has changed") {
 		t.Error(text)
 	}
 }

@@ -70,22 +70,20 @@ type View interface {
 }
 
 // Operator provides what the pages show.
-type Operator interface {
+type Operator struct {
 	// View returns the latest evaluation, nil before the first one.
-	View() View
+	View func() View
 	// Simulate rehearses a rest.Change, as JSON.
-	Simulate(ctx context.Context, change []byte) (*rest.Simulation, *apierrors.StatusError)
+	Simulate func(ctx context.Context, change []byte) (*rest.Simulation, *apierrors.StatusError)
 	// Toggler is nil if no Orchestrations are put into force.
-	Toggler() Toggler
-	// FederationAt returns a function that lists what the providers of this cluster publish to it, nil if they are not
-	// read.
-	FederationAt() func(now time.Time) rest.Federation
+	Toggler Toggler
+	// Federation lists what the providers of this cluster publish to it. It is nil if they are not read.
+	Federation func(now time.Time) rest.Federation
 }
 
 // Handler serves the pages of an operator.
 type Handler struct {
 	operator Operator
-	toggler  Toggler
 	mux      *http.ServeMux
 	origins  *http.CrossOriginProtection
 	// process distinguishes this process in the tag of a page: each process counts its own revisions.
@@ -95,8 +93,7 @@ type Handler struct {
 // New returns the handler of Path.
 func New(operator Operator) *Handler {
 	h := &Handler{
-		operator: operator, toggler: operator.Toggler(), mux: http.NewServeMux(),
-		origins: http.NewCrossOriginProtection(), process: rand.Text(),
+		operator: operator, mux: http.NewServeMux(), origins: http.NewCrossOriginProtection(), process: rand.Text(),
 	}
 	h.mux.HandleFunc("GET "+Path+"{$}", h.live(overviewPage, linesFor))
 	h.mux.HandleFunc("GET "+consumersPath, h.live(consumersPage, 0))
@@ -106,11 +103,11 @@ func New(operator Operator) *Handler {
 	h.mux.HandleFunc("GET "+policiesPath+"/{policy}", h.policy)
 	h.mux.HandleFunc("GET "+simulatePath, h.form)
 	h.mux.HandleFunc("POST "+simulatePath, h.simulate)
-	if h.toggler != nil {
+	if operator.Toggler != nil {
 		h.mux.HandleFunc("GET "+providersPath, h.providers)
 		h.mux.HandleFunc("POST "+providersPath, h.toggle)
 	}
-	if operator.FederationAt() != nil {
+	if operator.Federation != nil {
 		h.mux.HandleFunc("GET "+federationPath, h.federation)
 	}
 	for _, name := range []string{htmxFile, "style.css", "icon.svg"} {
@@ -250,7 +247,7 @@ func findingsTag(all *rest.Overview) string {
 
 // show answers with a page, with the navigation of this operator.
 func (h *Handler) show(w http.ResponseWriter, r *http.Request, code int, d document) {
-	d.Broker, d.Federated = h.toggler != nil, h.operator.FederationAt() != nil
+	d.Broker, d.Federated = h.operator.Toggler != nil, h.operator.Federation != nil
 	write(w, r, code, "layout", d)
 }
 

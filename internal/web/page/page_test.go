@@ -54,25 +54,22 @@ type fake struct {
 	federation *rest.Federation
 }
 
-func (f *fake) FederationAt() func(time.Time) rest.Federation {
-	if f.federation == nil {
-		return nil
+func (f *fake) operator() Operator {
+	o := Operator{View: f.View, Simulate: f.Simulate}
+	if f.broker != nil {
+		o.Toggler = f.broker
 	}
-	return func(time.Time) rest.Federation {
-		all := *f.federation
-		all.Providers = slices.Clone(all.Providers)
-		for i := range all.Providers {
-			all.Providers[i].Offers = slices.Clone(all.Providers[i].Offers)
+	if f.federation != nil {
+		o.Federation = func(time.Time) rest.Federation {
+			all := *f.federation
+			all.Providers = slices.Clone(all.Providers)
+			for i := range all.Providers {
+				all.Providers[i].Offers = slices.Clone(all.Providers[i].Offers)
+			}
+			return all
 		}
-		return all
 	}
-}
-
-func (f *fake) Toggler() Toggler {
-	if f.broker == nil {
-		return nil
-	}
-	return f.broker
+	return o
 }
 
 func (f *fake) View() View {
@@ -187,7 +184,7 @@ func expect(t *testing.T, got string, want ...string) {
 }
 
 func TestPagesShowTheValuesOfTheJSON(t *testing.T) {
-	h := New(gold())
+	h := New(gold().operator())
 	for path, want := range map[string][]string{
 		"/ui/":                   {"<h2>gold</h2>", "<td>8</td><td>4</td><td>3</td><td>4</td>", `class="used" y="7" width="37.5"`, `<span id="revision">7</span>`, "2026-01-02 03:04:05 UTC", "decides for 1 consumer, and grants 2 ResourceSlices, from 2 nodes."},
 		"/ui/consumers":          {`href="./consumers/rome"`, `<td data-label="Class">gold</td><td data-label="State">in use</td><td data-label="Offered">cpu 6</td><td data-label="Granted">0</td><td data-label="Used">cpu 3</td><td data-label="Policy">gold-pool</td>`, "1 to 1 of 1"},
@@ -211,7 +208,7 @@ func TestADryRunIsNotSaidToDecideOrGrant(t *testing.T) {
 	f := gold()
 	f.policies[0].DryRun = true
 	for _, path := range []string{"/ui/", "/ui/policies"} {
-		got := ask(New(f), http.MethodGet, path, "").Body.String()
+		got := ask(New(f.operator()), http.MethodGet, path, "").Body.String()
 		expect(t, got, "It would decide for ")
 		if strings.Contains(got, "It decides") || strings.Contains(got, "and grants") {
 			t.Errorf("%s says that a dry run decides or grants:\n%s", path, got)
@@ -222,14 +219,14 @@ func TestADryRunIsNotSaidToDecideOrGrant(t *testing.T) {
 func TestAnOverrideIsNamedByItsPlaceInThePolicy(t *testing.T) {
 	f := gold()
 	f.consumers[0].Offers[0].Override = new(int)
-	expect(t, ask(New(f), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String(), "decides, with override[0].")
+	expect(t, ask(New(f.operator()), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String(), "decides, with override[0].")
 }
 
 func TestAConsumerShowsTheNodesThatItsPoliciesLeaveOut(t *testing.T) {
 	f := gold()
 	const title = "Nodes that policies leave out"
 	shown := func() string {
-		return ask(New(f), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String()
+		return ask(New(f.operator()), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String()
 	}
 	f.candidates = []rest.Candidate{{Class: "gold", Policy: "gold-pool", Decides: true}}
 	if strings.Contains(shown(), title) {
@@ -243,7 +240,7 @@ func TestAConsumerShowsTheNodesInTheirGrace(t *testing.T) {
 	f := gold()
 	const title = "Nodes in their grace"
 	shown := func() string {
-		return ask(New(f), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String()
+		return ask(New(f.operator()), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String()
 	}
 	if strings.Contains(shown(), title) {
 		t.Error("there is a list of nodes although none is in its grace")
@@ -255,7 +252,7 @@ func TestAConsumerShowsTheNodesInTheirGrace(t *testing.T) {
 // A page with an absolute link would leave a proxy that adds a prefix, and inline styles or scripts
 // would need an exception of the policy.
 func TestPagesKeepToTheContentSecurityPolicyAndToRelativeLinks(t *testing.T) {
-	h := New(milan())
+	h := New(milan().operator())
 	for _, path := range []string{"/ui/", "/ui/consumers", "/ui/consumers/rome", "/ui/catalog/rome", "/ui/policies", "/ui/providers", "/ui/simulate", "/ui/none"} {
 		w := ask(h, http.MethodGet, path, "")
 		for name, want := range map[string]string{
@@ -289,7 +286,7 @@ func TestPagesKeepToTheContentSecurityPolicyAndToRelativeLinks(t *testing.T) {
 
 func TestAPollGetsTheContentOnlyOfAnotherRevision(t *testing.T) {
 	f := gold()
-	h := New(f)
+	h := New(f.operator())
 	poll := func(page string) string {
 		_, after, _ := strings.Cut(page, `hx-get="`)
 		query, _, _ := strings.Cut(after, `"`)
@@ -304,7 +301,7 @@ func TestAPollGetsTheContentOnlyOfAnotherRevision(t *testing.T) {
 	f.revision++
 	expect(t, ask(h, http.MethodGet, poll(same), "", "HX-Request: true").Body.String(), `<div id="content" hx-swap-oob="true">`, "rome", `<span id="revision">8</span>`)
 	// Another process may have the same revision.
-	expect(t, ask(New(f), http.MethodGet, poll(same), "", "HX-Request: true").Body.String(), "rome")
+	expect(t, ask(New(f.operator()), http.MethodGet, poll(same), "", "HX-Request: true").Body.String(), "rome")
 	// Without htmx the address is that of the whole page.
 	expect(t, ask(h, http.MethodGet, poll(same), "").Body.String(), "<html", "rome")
 }
@@ -325,7 +322,7 @@ func TestManyConsumersArePagedFilteredAndSorted(t *testing.T) {
 			{Class: "gold", Policy: "gold", Resources: cpu(6), Used: cpu(3)}, {Class: "", Policy: "flat", Resources: cpu(1)},
 			{Class: "old", Resources: cpu(0), Used: cpu(1)}, {Class: "zero", Policy: "z", Resources: cpu(0)},
 		}})
-	h := New(f)
+	h := New(f.operator())
 	row := regexp.MustCompile(`<tr><th scope="row"><a id="[^"]*" href="./consumers/[^"]*">([^<]*)</a></th><td data-label="Class">([^<]*)</td><td data-label="State">([^<:]*)[^<]*</td>`)
 	for query, want := range map[string]struct {
 		texts []string
@@ -374,7 +371,7 @@ func TestManyConsumersArePagedFilteredAndSorted(t *testing.T) {
 }
 
 func TestErrorsAreReadablePages(t *testing.T) {
-	h := New(gold())
+	h := New(gold().operator())
 	for _, tc := range []struct {
 		h            http.Handler
 		method, path string
@@ -383,7 +380,7 @@ func TestErrorsAreReadablePages(t *testing.T) {
 	}{
 		{h, "GET", "/ui/none", 404, "There is no such page."},
 		{h, "DELETE", "/ui/", 405, "The page takes no such request."},
-		{New(&fake{}), "GET", "/ui/", 503, "Nothing is evaluated yet."},
+		{New((&fake{}).operator()), "GET", "/ui/", 503, "Nothing is evaluated yet."},
 		{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Deny(w, r, 403, "/catalog/rome") }), "GET", "/ui/catalog/rome", 403, "<code>GET</code> the path <code>/catalog/rome</code>"},
 		{http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { Deny(w, r, 401, "/offers") }), "GET", "/ui/", 401, "The operator does not know who you are"},
 	} {
@@ -419,7 +416,7 @@ func TestAPageShowsThePathThatItsCallerNeeds(t *testing.T) {
 }
 
 func TestAssetsAreAskedForOnceAndThenConfirmed(t *testing.T) {
-	h := New(gold())
+	h := New(gold().operator())
 	for name, contentType := range map[string]string{"style.css": "text/css", htmxFile: "javascript", "icon.svg": "image/svg+xml"} {
 		first := ask(h, http.MethodGet, "/ui/"+name, "")
 		if got := first.Header().Get("Content-Type"); first.Code != http.StatusOK || !strings.Contains(got, contentType) || first.Body.Len() == 0 {
@@ -444,7 +441,7 @@ func TestAmountsAreWrittenForPeople(t *testing.T) {
 		{Consumer: "oslo", Class: "gold", Resource: "cpu", Now: "13750m", Because: "gone"},
 	}
 	f.answer.Slices = []rest.SliceChange{{Now: rest.Amounts{"cpu": q("13750m")}}}
-	h := New(f)
+	h := New(f.operator())
 	expect(t, ask(h, http.MethodGet, "/ui/", "").Body.String(), "<td>64.5Gi</td><td>31.2Gi</td><td>0</td><td>–</td>")
 	expect(t, ask(h, http.MethodGet, "/ui/consumers", "").Body.String(), `<td data-label="Offered">cpu 13.75, memory 64.5Gi</td><td data-label="Granted">0</td><td data-label="Used">cpu 13.74</td>`,
 		"<td>memory</td><td>64.59Gi</td><td>–</td><td>–</td>")
@@ -475,7 +472,7 @@ func TestAPastedPolicyIsRehearsed(t *testing.T) {
 	f := gold()
 	f.answer.Offers = []rest.OfferChange{{Consumer: "rome", Class: "gold", Resource: "cpu", Now: "6", Then: "3", Because: "less <now>"}, {Anyone: true, Resource: "cpu", Then: "2"}}
 	f.answer.Problems = map[string][]string{"bronze": {"spec.offer: missing"}}
-	w := ask(New(f), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode(), "Sec-Fetch-Site: same-origin")
+	w := ask(New(f.operator()), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode(), "Sec-Fetch-Site: same-origin")
 	expect(t, w.Body.String(), "less &lt;now&gt;", "<td>6</td><td>3</td>", "&lt;anyone&gt;", "spec.offer: missing", "name: bronze", `<span id="revision">7</span>`)
 	want := `{"apply":[{"apiVersion":"proffer.dev/v1alpha1","kind":"ResourcePolicy","metadata":{"name":"silver"},"spec":{"offer":{"fixed":{"cpu":2,"memory":"4Gi"}}}},` +
 		`{"metadata":{"name":"bronze"}}]}`
@@ -483,12 +480,12 @@ func TestAPastedPolicyIsRehearsed(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 	f.refused = apierrors.NewBadRequest("apply[0]: metadata.name is missing")
-	w = ask(New(f), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode())
+	w = ask(New(f.operator()), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode())
 	if w.Code != http.StatusBadRequest {
 		t.Errorf("%d", w.Code)
 	}
 	expect(t, w.Body.String(), "metadata.name is missing", "name: silver")
-	w = ask(New(f), http.MethodPost, "/ui/simulate", url.Values{"policy": {"spec: {offer: {fixed: {cpu: 0.5}}}"}}.Encode())
+	w = ask(New(f.operator()), http.MethodPost, "/ui/simulate", url.Values{"policy": {"spec: {offer: {fixed: {cpu: 0.5}}}"}}.Encode())
 	if w.Code != http.StatusBadRequest {
 		t.Errorf("%d", w.Code)
 	}
@@ -497,7 +494,7 @@ func TestAPastedPolicyIsRehearsed(t *testing.T) {
 
 func TestTheFormRefusesOtherSites(t *testing.T) {
 	f := gold()
-	h := New(f)
+	h := New(f.operator())
 	body := url.Values{"policy": {policyText}}.Encode()
 	for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://other.example"} {
 		if w := ask(h, http.MethodPost, "/ui/simulate", body, header); w.Code != http.StatusForbidden {
@@ -513,7 +510,7 @@ func TestTheFormRefusesOtherSites(t *testing.T) {
 func TestWhatCannotBeSeenIsShown(t *testing.T) {
 	f := gold()
 	f.consumers = []rest.Consumer{{ClusterID: "rome\u202e\u2066emor\x1b[31m\u200b\u00ad\u3164\ufe0f\U000e0041"}}
-	w := ask(New(f), http.MethodGet, "/ui/consumers", "")
+	w := ask(New(f.operator()), http.MethodGet, "/ui/consumers", "")
 	if text := w.Body.String(); strings.ContainsAny(text, "\u202e\u2066\x1b\u200b\u00ad\u3164\ufe0f\U000e0041") ||
 		!strings.Contains(text, `rome\u202e\u2066emor\x1b[31m\u200b\u00ad\u3164\ufe0f\U000e0041</a>`) {
 		t.Errorf("%q", text)
@@ -548,7 +545,7 @@ func TestLongListsOfARehearsalAreCut(t *testing.T) {
 	f := gold()
 	f.answer.Offers = make([]rest.OfferChange, maxRows+1)
 	f.answer.Truncated = []string{"slices"}
-	text := ask(New(f), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode()).Body.String()
+	text := ask(New(f.operator()), http.MethodPost, "/ui/simulate", url.Values{"policy": {policyText}}.Encode()).Body.String()
 	expect(t, text, "longer than what is shown: slices, offers")
 	if n := strings.Count(text, "<tr>"); n != maxRows+1 {
 		t.Errorf("%d rows", n)
@@ -564,7 +561,7 @@ func TestHtmxIsTheFileOfThePackage(t *testing.T) {
 		t.Errorf("SHA-256 %s, want %s", got, want)
 	}
 	var config map[string]bool
-	_, after, _ := bytes.Cut(ask(New(gold()), http.MethodGet, "/ui/", "").Body.Bytes(), []byte(`htmx-config" content='`))
+	_, after, _ := bytes.Cut(ask(New(gold().operator()), http.MethodGet, "/ui/", "").Body.Bytes(), []byte(`htmx-config" content='`))
 	text, _, _ := bytes.Cut(after, []byte("'"))
 	test.Must(t, json.Unmarshal(text, &config))
 	if diff := cmp.Diff(map[string]bool{
@@ -579,7 +576,7 @@ func TestThePageOfAPolicyShowsTheNodesOfItsPool(t *testing.T) {
 	for i := range maxNodes + 1 {
 		f.nodes = append(f.nodes, Node{Name: fmt.Sprintf("worker-%03d", i), Allocatable: rest.Amounts{"cpu": resource.MustParse("8"), "memory": resource.MustParse("32Gi")}, Free: rest.Amounts{"cpu": resource.MustParse("3500m")}})
 	}
-	shown := ask(New(f), http.MethodGet, "/ui/policies/gold-pool", "").Body.String()
+	shown := ask(New(f.operator()), http.MethodGet, "/ui/policies/gold-pool", "").Body.String()
 	expect(t, shown, ": the 100 with the most free cpu, of 101.", `<th scope="row">worker-099</th><td>cpu 3.5 of 8, memory 0 of 32Gi</td>`)
 	if strings.Contains(shown, "worker-100") {
 		t.Error("more nodes are shown than 100")
@@ -587,7 +584,7 @@ func TestThePageOfAPolicyShowsTheNodesOfItsPool(t *testing.T) {
 }
 
 func TestThePageOfAPolicySaysOfWhenItIs(t *testing.T) {
-	expect(t, ask(New(gold()), http.MethodGet, "/ui/policies/gold-pool", "").Body.String(),
+	expect(t, ask(New(gold().operator()), http.MethodGet, "/ui/policies/gold-pool", "").Body.String(),
 		`<p id="state">Read at <time`, `Evaluated at <time datetime="2026-01-02T03:04:05Z">`)
 }
 
@@ -599,11 +596,11 @@ func TestAPolicyIsInAFormIfThatCanBeSent(t *testing.T) {
 	for sent()+formLength(line) <= MaxForm {
 		f.more += strings.Repeat(line, max(1, (MaxForm-sent())/formLength(line)/2))
 	}
-	expect(t, ask(New(f), http.MethodGet, path, "").Body.String(), "<textarea")
+	expect(t, ask(New(f.operator()), http.MethodGet, path, "").Body.String(), "<textarea")
 	for sent() <= MaxForm {
 		f.more += line
 	}
-	long := ask(New(f), http.MethodGet, path, "").Body.String()
+	long := ask(New(f.operator()), http.MethodGet, path, "").Body.String()
 	expect(t, long, "<code>kubectl proffer simulate -f FILE</code>", "<pre>metadata:")
 	if strings.Contains(long, "<textarea") {
 		t.Error("the form would be refused")
@@ -612,7 +609,7 @@ func TestAPolicyIsInAFormIfThatCanBeSent(t *testing.T) {
 
 func TestAPolicyThatIsGoneHasNoPage(t *testing.T) {
 	for path, f := range map[string]*fake{"/ui/policies/gone": gold(), "/ui/policies/gold-pool": {}} {
-		w := ask(New(f), http.MethodGet, path, "")
+		w := ask(New(f.operator()), http.MethodGet, path, "")
 		if want := map[bool]int{true: http.StatusServiceUnavailable, false: http.StatusNotFound}[f.revision == 0]; w.Code != want {
 			t.Errorf("%s: %d, want %d", path, w.Code, want)
 		}

@@ -69,7 +69,7 @@ type providerRow struct {
 
 // providers shows the providers of a broker.
 func (h *Handler) providers(w http.ResponseWriter, r *http.Request) {
-	all, refused := h.toggler.Providers(r.Context())
+	all, refused := h.operator.Toggler.Providers(r.Context())
 	h.showProviders(w, r, all, refused)
 }
 
@@ -84,7 +84,7 @@ func (h *Handler) toggle(w http.ResponseWriter, r *http.Request) {
 		Refuse(w, r, http.StatusBadRequest, err.Error())
 		return
 	}
-	all, refused := h.toggler.Toggle(r.Context(), change)
+	all, refused := h.operator.Toggler.Toggle(r.Context(), change)
 	h.showProviders(w, WithButtons(r), all, refused)
 }
 

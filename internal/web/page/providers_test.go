@@ -66,7 +66,7 @@ func askWithButtons(h http.Handler, path string) string {
 }
 
 func TestThePageOfTheProvidersShowsForWhomTheyAreChosenAndWhyNot(t *testing.T) {
-	text := askWithButtons(New(milan()), "/ui/providers")
+	text := askWithButtons(New(milan().operator()), "/ui/providers")
 	expect(t, text,
 		`<a href="./providers" aria-current="page">Providers</a>`, "<h2>oslo</h2>", "<h3>Orchestration gold</h3>", "The provider is enabled.",
 		`<th scope="row">rome</th><td>chosen</td><td>812</td><td><time datetime="2026-11-25T10:00:00Z">2026-11-25 10:00:00 UTC</time></td><td>orchestration; the consumer chooses too</td><td class="why">Price &lt;1000&gt;</td>`,
@@ -94,7 +94,7 @@ func TestThePageOfTheProvidersShowsForWhomTheyAreChosenAndWhyNot(t *testing.T) {
 		t.Errorf("the buttons: %s", diff)
 	}
 	// Whoever may only read gets no buttons.
-	if text := ask(New(milan()), http.MethodGet, "/ui/providers", "").Body.String(); strings.Contains(text, "<button") || !strings.Contains(text, "<td>chosen</td>") {
+	if text := ask(New(milan().operator()), http.MethodGet, "/ui/providers", "").Body.String(); strings.Contains(text, "<button") || !strings.Contains(text, "<td>chosen</td>") {
 		t.Error(text)
 	}
 }
@@ -105,7 +105,7 @@ func TestWhatIsDisabledByDefaultHasAButtonToEnableIt(t *testing.T) {
 		Name: "gold", Mode: "Active", DefaultDisabled: true, EnabledFor: []rest.Disabled{{Consumer: "bern", Toggle: true}},
 		Rejected: []rest.RejectedFor{{Consumer: "rome", By: "Admin", Because: "it is not enabled"}},
 	}}}}
-	expect(t, askWithButtons(New(f), "/ui/providers"), "The provider is disabled unless it is enabled for a consumer.",
+	expect(t, askWithButtons(New(f.operator()), "/ui/providers"), "The provider is disabled unless it is enabled for a consumer.",
 		`<th scope="row">every consumer</th><td>not enabled</td>`, `aria-label="Enable oslo for every consumer in gold"`,
 		`<th scope="row">bern</th><td>enabled</td>`, `aria-label="Disable oslo for bern in gold"`,
 		`<th scope="row">rome</th><td>not chosen</td>`, `aria-label="Enable oslo for rome in gold"`)
@@ -113,7 +113,7 @@ func TestWhatIsDisabledByDefaultHasAButtonToEnableIt(t *testing.T) {
 
 func TestAButtonOfAProviderMakesOneChange(t *testing.T) {
 	f := milan()
-	w := ask(New(f), http.MethodPost, "/ui/providers?id=paris", "id=oslo&enable=false&consumer=rome&orchestration=gold")
+	w := ask(New(f.operator()), http.MethodPost, "/ui/providers?id=paris", "id=oslo&enable=false&consumer=rome&orchestration=gold")
 	expect(t, w.Body.String(), "<h2>oslo</h2>", "<button")
 	want := []rest.Toggle{{ID: "oslo", Consumer: "rome", Orchestration: "gold"}}
 	if diff := cmp.Diff(want, f.broker.changes); diff != "" {
@@ -128,7 +128,7 @@ func TestAButtonOfAProviderMakesOneChange(t *testing.T) {
 		{"no ID", "enable=false", "", "is not a cluster ID", http.StatusBadRequest},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			w := ask(New(f), http.MethodPost, "/ui/providers", tc.body, tc.header)
+			w := ask(New(f.operator()), http.MethodPost, "/ui/providers", tc.body, tc.header)
 			if w.Code != tc.code || len(f.broker.changes) != 1 {
 				t.Errorf("%d, %d changes", w.Code, len(f.broker.changes))
 			}
@@ -136,7 +136,7 @@ func TestAButtonOfAProviderMakesOneChange(t *testing.T) {
 		})
 	}
 	f.broker.refused = &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusConflict, Message: "it is in a <manifest>"}}
-	if w := ask(New(f), http.MethodPost, "/ui/providers", "id=oslo&enable=true"); w.Code != http.StatusConflict {
+	if w := ask(New(f.operator()), http.MethodPost, "/ui/providers", "id=oslo&enable=true"); w.Code != http.StatusConflict {
 		t.Errorf("%d", w.Code)
 	} else {
 		expect(t, w.Body.String(), "This cannot be changed here.", "it is in a &lt;manifest&gt;")
@@ -145,15 +145,15 @@ func TestAButtonOfAProviderMakesOneChange(t *testing.T) {
 
 func TestOnlyABrokerHasThePageOfTheProviders(t *testing.T) {
 	for _, path := range []string{"/ui/", "/ui/simulate"} {
-		if text := ask(New(gold()), http.MethodGet, path, "").Body.String(); strings.Contains(text, "providers") {
+		if text := ask(New(gold().operator()), http.MethodGet, path, "").Body.String(); strings.Contains(text, "providers") {
 			t.Errorf("%s: %s", path, text)
 		}
-		expect(t, ask(New(milan()), http.MethodGet, path, "").Body.String(), `<a href="./providers">Providers</a>`)
+		expect(t, ask(New(milan().operator()), http.MethodGet, path, "").Body.String(), `<a href="./providers">Providers</a>`)
 	}
-	if w := ask(New(gold()), http.MethodGet, "/ui/providers", ""); w.Code != http.StatusNotFound {
+	if w := ask(New(gold().operator()), http.MethodGet, "/ui/providers", ""); w.Code != http.StatusNotFound {
 		t.Errorf("%d", w.Code)
 	}
-	if w := ask(New(gold()), http.MethodPost, "/ui/providers", "id=oslo&enable=true"); w.Code != http.StatusMethodNotAllowed {
+	if w := ask(New(gold().operator()), http.MethodPost, "/ui/providers", "id=oslo&enable=true"); w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("%d", w.Code)
 	}
 }
@@ -164,7 +164,7 @@ func TestThePageOfTheProvidersIsBounded(t *testing.T) {
 		f.broker.providers[0].Orchestrations[0].Rejected = append(f.broker.providers[0].Orchestrations[0].Rejected,
 			rest.RejectedFor{Consumer: fmt.Sprintf("c%05d", i), Because: "why"})
 	}
-	text := ask(New(f), http.MethodGet, "/ui/providers", "").Body.String()
+	text := ask(New(f.operator()), http.MethodGet, "/ui/providers", "").Body.String()
 	expect(t, text, "The list is longer than what is shown")
 	if n := strings.Count(text, `<th scope="row">`); n != maxRows || strings.Contains(text, "<h2>paris</h2>") {
 		t.Errorf("%d rows", n)
