@@ -50,12 +50,9 @@ func OnEvents[T metav1.Object](set, remove func(T)) toolscache.ResourceEventHand
 func Watch[T client.Object](
 	informers cache.Informers, of T, set, remove func(T) (changed bool), wake func(),
 ) (toolscache.DoneChecker, error) {
-	informer, err := informers.GetInformer(context.Background(), of, cache.BlockUntilSynced(false))
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("install the CRDs first, with kubectl apply -k config/crd: %w", err)
-	}
+	informer, err := InformerOf(informers, of)
 	if err != nil {
-		return nil, fmt.Errorf("watching %T: %w", of, err)
+		return nil, err
 	}
 	wakeAfter := func(change func(T) bool) func(T) {
 		return func(object T) {
@@ -69,4 +66,16 @@ func Watch[T client.Object](
 		return nil, fmt.Errorf("watching %T: %w", of, err)
 	}
 	return registration.HasSyncedChecker(), nil
+}
+
+// InformerOf returns the informer of a kind of ours. It does not wait for it.
+func InformerOf(informers cache.Informers, of client.Object) (cache.Informer, error) {
+	informer, err := informers.GetInformer(context.Background(), of, cache.BlockUntilSynced(false))
+	switch {
+	case meta.IsNoMatchError(err):
+		return nil, fmt.Errorf("install the CRDs first, with kubectl apply -k config/crd: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("watching %T: %w", of, err)
+	}
+	return informer, nil
 }

@@ -10,24 +10,35 @@ import (
 // electionLog returns a logger for client-go's election that logs cancelled requests as a detail.
 // Requests are cancelled when the process ends or the Lease is lost; client-go would log each as an
 // error with a stack trace, at a normal end.
-func electionLog(log logr.Logger) logr.Logger { return log.WithSink(electionSink{log.GetSink()}) }
-
-type electionSink struct{ logr.LogSink }
-
-func (s electionSink) Error(err error, message string, keysAndValues ...any) {
+func electionLog(log logr.Logger) logr.Logger {
 	const detail = 1
-	switch {
-	case !errors.Is(err, context.Canceled):
-		s.LogSink.Error(err, message, keysAndValues...)
-	case s.Enabled(detail):
-		s.Info(detail, message, append(keysAndValues, "err", err)...)
-	}
+	return log.WithSink(ErrorSink{log.GetSink(), func(to logr.LogSink, err error, message string, keysAndValues ...any) {
+		switch {
+		case !errors.Is(err, context.Canceled):
+			to.Error(err, message, keysAndValues...)
+		case to.Enabled(detail):
+			to.Info(detail, message, append(keysAndValues, "err", err)...)
+		}
+	}})
 }
 
-func (s electionSink) WithValues(keysAndValues ...any) logr.LogSink {
-	return electionSink{s.LogSink.WithValues(keysAndValues...)}
+// ErrorSink is a sink whose errors a function logs.
+type ErrorSink struct {
+	logr.LogSink
+	LogError func(to logr.LogSink, err error, message string, keysAndValues ...any)
 }
 
-func (s electionSink) WithName(name string) logr.LogSink {
-	return electionSink{s.LogSink.WithName(name)}
+// Error implements logr.LogSink.
+func (s ErrorSink) Error(err error, message string, keysAndValues ...any) {
+	s.LogError(s.LogSink, err, message, keysAndValues...)
+}
+
+// WithValues implements logr.LogSink.
+func (s ErrorSink) WithValues(keysAndValues ...any) logr.LogSink {
+	return ErrorSink{s.LogSink.WithValues(keysAndValues...), s.LogError}
+}
+
+// WithName implements logr.LogSink.
+func (s ErrorSink) WithName(name string) logr.LogSink {
+	return ErrorSink{s.LogSink.WithName(name), s.LogError}
 }

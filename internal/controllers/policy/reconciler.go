@@ -2,11 +2,9 @@ package policy
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
@@ -14,6 +12,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/leading"
 )
 
@@ -40,12 +39,8 @@ func NewReconciler(
 	informers cache.Cache, policies *Cache, wake func(), check func(reconcile.Request), log logr.Logger,
 ) (*Reconciler, error) {
 	kind := &v1alpha1.ResourcePolicy{}
-	_, err := informers.GetInformer(context.Background(), kind, cache.BlockUntilSynced(false))
-	if meta.IsNoMatchError(err) {
-		return nil, fmt.Errorf("install the CRDs first, with kubectl apply -k config/crd: %w", err)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("watching %T: %w", kind, err)
+	if _, err := kube.InformerOf(informers, kind); err != nil {
+		return nil, err
 	}
 	r := &Reconciler{objects: informers, policies: policies, wake: wake, check: check, done: make(chan struct{})}
 	watch := source.Kind(informers, kind, &handler.TypedEnqueueRequestForObject[*v1alpha1.ResourcePolicy]{})

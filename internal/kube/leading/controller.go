@@ -21,6 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 const (
@@ -53,9 +55,6 @@ type Controller struct {
 	Order func() workqueue.Queue[reconcile.Request]
 	Log   logr.Logger
 }
-
-// NeedLeaderElection is false: kube.Leader starts the controllers of the leader.
-func (*Controller) NeedLeaderElection() bool { return false }
 
 // Start reconciles until the context ends. All of its work has ended when it returns.
 func (c *Controller) Start(ctx context.Context) error {
@@ -133,11 +132,18 @@ func (q drainingQueue) ShutDown() {
 }
 
 // logOf returns the loggers of a controller and of its requests. The controller's own lines, which say
-// that it starts and ends, are details: there are six in each term.
+// that it starts and ends, are details: there are six in each term. A bounded number of errors is logged, and the
+// metric controller_runtime_reconcile_errors_total counts all of them.
 func logOf(name string, log logr.Logger) func(*reconcile.Request) logr.Logger {
 	log = log.WithValues("controller", name)
 	if sink := log.GetSink(); sink != nil { // A logger that discards everything has none.
-		log = log.WithSink(boundedSink{sink, rate.NewLimiter(rate.Every(errorInterval), errorBurst)})
+		lines := rate.NewLimiter(rate.Every(errorInterval), errorBurst)
+		bounded := func(to logr.LogSink, err error, message string, keysAndValues ...any) {
+			if lines.Allow() {
+				to.Error(err, message, keysAndValues...)
+			}
+		}
+		log = log.WithSink(kube.ErrorSink{LogSink: sink, LogError: bounded})
 	}
 	return func(r *reconcile.Request) logr.Logger {
 		if r == nil {
@@ -145,27 +151,6 @@ func logOf(name string, log logr.Logger) func(*reconcile.Request) logr.Logger {
 		}
 		return log.WithValues("object", klog.KRef(r.Namespace, r.Name))
 	}
-}
-
-// boundedSink logs a bounded number of errors. The metric controller_runtime_reconcile_errors_total
-// counts all of them.
-type boundedSink struct {
-	logr.LogSink
-	lines *rate.Limiter
-}
-
-func (s boundedSink) Error(err error, message string, keysAndValues ...any) {
-	if s.lines.Allow() {
-		s.LogSink.Error(err, message, keysAndValues...)
-	}
-}
-
-func (s boundedSink) WithValues(keysAndValues ...any) logr.LogSink {
-	return boundedSink{s.LogSink.WithValues(keysAndValues...), s.lines}
-}
-
-func (s boundedSink) WithName(name string) logr.LogSink {
-	return boundedSink{s.LogSink.WithName(name), s.lines}
 }
 
 // Written returns the result of a call of Reconcile that ends with a write. A write that met another
