@@ -90,9 +90,6 @@ func New(config Config) *Evaluator {
 	return &Evaluator{Config: config, metrics: newTimings(), delayed: &debounce.DelayedWake{Wake: config.Debouncer.Wake}}
 }
 
-// NeedLeaderElection is false: every replica serves.
-func (e *Evaluator) NeedLeaderElection() bool { return false }
-
 // Start evaluates until the context ends.
 func (e *Evaluator) Start(ctx context.Context) error {
 	for _, source := range e.Sources {

@@ -104,9 +104,6 @@ func NewCRDInformer(client dynamic.Interface, k Kind, wake func(), log logr.Logg
 // CRDInformers are informers that start and end together. It is a manager.Runnable.
 type CRDInformers []*CRDInformer
 
-// NeedLeaderElection is false: every replica evaluates, so every replica must know the objects.
-func (CRDInformers) NeedLeaderElection() bool { return false }
-
 // Start watches until the context ends.
 func (all CRDInformers) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)

@@ -147,9 +147,6 @@ func leaseNamespaceIn(file string, election *LeaderElection) (string, error) {
 	return "", fmt.Errorf("%w: write %s", err, flags)
 }
 
-// NeedLeaderElection is false: Leader runs its own election.
-func (l *Leader) NeedLeaderElection() bool { return false }
-
 // Start competes for the Lease until the context ends, and again each time it is lost. It returns
 // when the work has ended and the Lease is released.
 func (l *Leader) Start(ctx context.Context) error {

@@ -110,7 +110,8 @@ type parts struct {
 func (p *parts) grace() time.Duration { return cmp.Or(p.replaceGrace, offer.ReplaceGrace) }
 
 // setup adds to the manager everything that watches, evaluates and writes. The manager must have
-// been created with NewScheme and cacheOptions, and without leader election.
+// been created with NewScheme and cacheOptions, and without leader election: it starts everything on every
+// replica, and kube.Leader what only one may do.
 //
 // Objects flow in one direction. The caches of each kind and the ledger wake the engine, which
 // publishes a snapshot. Writers read the snapshot. All replicas evaluate; only the leader writes.

@@ -16,9 +16,6 @@ type sampler struct {
 	ring  *trends.Ring
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable.
-func (s *sampler) NeedLeaderElection() bool { return false }
-
 // Start implements manager.Runnable.
 func (s *sampler) Start(ctx context.Context) error {
 	wait.NonSlidingUntilWithContext(ctx, func(context.Context) {

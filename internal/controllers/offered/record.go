@@ -100,9 +100,6 @@ func (r *Record) Name() string { return "record of what was offered" }
 // Done implements toolscache.DoneChecker: it is closed once the record is read.
 func (r *Record) Done() <-chan struct{} { return r.done }
 
-// NeedLeaderElection is false: every replica needs the record.
-func (r *Record) NeedLeaderElection() bool { return false }
-
 // Start reads the record once, and retries until it succeeds or the context ends.
 func (r *Record) Start(ctx context.Context) error {
 	// It fails only with the error of the context.

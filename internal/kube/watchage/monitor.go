@@ -117,9 +117,6 @@ func (m *Monitor) Check(*http.Request) error {
 	return nil
 }
 
-// NeedLeaderElection is false: every replica watches.
-func (*Monitor) NeedLeaderElection() bool { return false }
-
 // Start logs when news becomes stale and when all of it is fresh again, until the context ends.
 func (m *Monitor) Start(ctx context.Context) error {
 	stale := false

@@ -53,9 +53,6 @@ func New(wake func(), holding func() bool, removeAfter time.Duration, log logr.L
 	}
 }
 
-// NeedLeaderElection is false: every replica evaluates.
-func (m *Manager) NeedLeaderElection() bool { return false }
-
 // Start reads the monitors until the context ends.
 func (m *Manager) Start(ctx context.Context) error {
 	m.mu.Lock()

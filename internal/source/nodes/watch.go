@@ -118,9 +118,6 @@ func newPodStore[P interface{ counted() (capacity.Pod, bool) }](
 	}
 }
 
-// NeedLeaderElection is false: every replica evaluates, so every replica must know the objects.
-func (*Watch) NeedLeaderElection() bool { return false }
-
 // Start watches until the context ends.
 func (w *Watch) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, w.log)
