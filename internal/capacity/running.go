@@ -33,12 +33,9 @@ type runningSums struct {
 type poolSums struct {
 	cells []*cellSums
 	// leftOut maps each node of Unusable to the reason of the filter, empty for a node that is not
-	// usable. filtered counts the former. unusable is from the last View, nil if it has changed.
+	// usable. unusable is from the last View, nil if it has changed.
 	leftOut  map[*nodeAccount]string
-	filtered int
 	unusable *Unusable
-	// first are the first MaxUnusableNamed of leftOut by name, nil if they have to be looked for.
-	first []*nodeAccount
 	// cached is the Pool of the last View without Unusable, nil if it has changed.
 	cached *Pool
 	// shared and overlaps are fields of the Pool, nil if a cell has come or gone, or has other nodes.
@@ -216,7 +213,7 @@ func (l *Ledger) joinPools(a *nodeAccount) {
 			if why == "" && usable {
 				pools = append(pools, i)
 			} else {
-				l.pools[i].leaveOut(a, why)
+				l.pools[i].leftOut[a], l.pools[i].unusable = why, nil
 			}
 		}
 	}
@@ -230,7 +227,10 @@ func (l *Ledger) joinPools(a *nodeAccount) {
 func (l *Ledger) leavePools(a *nodeAccount) {
 	l.countConsumerPods(a, -1, (*total).subtract)
 	for _, p := range l.pools {
-		p.takeIn(a)
+		if _, out := p.leftOut[a]; out {
+			delete(p.leftOut, a)
+			p.unusable = nil
+		}
 	}
 	if a.cell == nil {
 		return
@@ -240,41 +240,6 @@ func (l *Ledger) leavePools(a *nodeAccount) {
 		l.dropCell(a.cell)
 	}
 	a.cell = nil
-}
-
-// leaveOut adds a node to the nodes that the selection leaves out, with the reason of the filter, empty
-// for a node that is not usable.
-func (p *poolSums) leaveOut(a *nodeAccount, filtered string) {
-	p.leftOut[a], p.unusable = filtered, nil
-	if filtered != "" {
-		p.filtered++
-	}
-	if p.first != nil {
-		p.addFirst(a)
-	}
-}
-
-// addFirst adds a node to first, if it is one of them.
-func (p *poolSums) addFirst(a *nodeAccount) {
-	at, _ := slices.BinarySearchFunc(p.first, a, compareAccounts)
-	if at < MaxUnusableNamed {
-		p.first = slices.Insert(p.first, at, a)
-		p.first = p.first[:min(len(p.first), MaxUnusableNamed)]
-	}
-}
-
-// takeIn undoes leaveOut, if the node is left out.
-func (p *poolSums) takeIn(a *nodeAccount) {
-	if filtered, out := p.leftOut[a]; out {
-		delete(p.leftOut, a)
-		if filtered != "" {
-			p.filtered--
-		}
-		p.unusable = nil
-		if slices.Contains(p.first, a) {
-			p.first = nil
-		}
-	}
 }
 
 func compareAccounts(a, b *nodeAccount) int { return strings.Compare(a.name, b.name) }
@@ -446,13 +411,18 @@ func (c *consumerSums) creatorSums(creator string) *podSums {
 
 // unusableOf describes the nodes that the selection of the pool leaves out.
 func (p *poolSums) unusableOf(s Selection) *Unusable {
-	if p.first == nil {
-		for a := range p.leftOut {
-			p.addFirst(a)
+	u := &Unusable{Count: len(p.leftOut)}
+	var first []*nodeAccount
+	for a, filtered := range p.leftOut {
+		if filtered != "" {
+			u.Filtered++
+		}
+		if at, _ := slices.BinarySearchFunc(first, a, compareAccounts); at < MaxUnusableNamed {
+			first = slices.Insert(first, at, a)
+			first = first[:min(len(first), MaxUnusableNamed)]
 		}
 	}
-	u := &Unusable{Count: len(p.leftOut), Filtered: p.filtered}
-	for _, a := range p.first {
+	for _, a := range first {
 		u.First = append(u.First, UnusableNode{Name: a.name, Why: cmp.Or(p.leftOut[a], s.whyUnusable(a.node))})
 	}
 	return u
