@@ -57,6 +57,18 @@ func (s *Snapshot) Granted(policy string) PolicyGrants {
 	return s.Slices.Under(policy)
 }
 
+// Policy returns the policy of this name, nil for none. The snapshot may be nil.
+func (s *Snapshot) Policy(name string) *Policy {
+	if s == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.Policies, func(p Policy) bool { return p.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &s.Policies[i]
+}
+
 // Policy is one ResourcePolicy at one generation.
 type Policy struct {
 	Name, UID  string

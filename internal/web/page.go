@@ -6,7 +6,6 @@ import (
 	"io"
 	"iter"
 	"net/http"
-	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
@@ -93,18 +92,9 @@ func (v *view) Overview() rest.Overview { return v.server.overviewOf(v.snapshot)
 // Policies implements page.View.
 func (v *view) Policies() []rest.Policy { return v.server.policiesOf(v.snapshot) }
 
-// policy returns a policy of the snapshot, nil if there is none of this name.
-func (v *view) policy(name string) *table.Policy {
-	i := slices.IndexFunc(v.snapshot.Policies, func(p table.Policy) bool { return p.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &v.snapshot.Policies[i]
-}
-
 // Manifest implements page.View.
 func (v *view) Manifest(policy string) (string, bool) {
-	p := v.policy(policy)
+	p := v.snapshot.Policy(policy)
 	if p == nil || p.Object == nil {
 		return "", false
 	}
@@ -117,7 +107,7 @@ func (v *view) Manifest(policy string) (string, bool) {
 
 // Nodes implements page.View.
 func (v *view) Nodes(policy string, most int) (first []page.Node, nodes int) {
-	p := v.policy(policy)
+	p := v.snapshot.Policy(policy)
 	if p == nil || p.Parsed == nil || p.Parsed.Nodes == nil {
 		return nil, 0
 	}

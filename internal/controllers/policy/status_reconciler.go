@@ -142,13 +142,14 @@ func (r *StatusReconciler) Start(ctx context.Context) error {
 // Reconcile writes the status of a policy if it differs and is due.
 func (r *StatusReconciler) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	latest := r.table.Current()
-	p, known := policyIn(latest, req.Name)
-	if r.written[req.Name].uid != p.UID {
+	of := latest.Policy(req.Name)
+	if of == nil || r.written[req.Name].uid != of.UID {
 		delete(r.written, req.Name)
 	}
-	if !known || p.Parsed != nil && latest.Reports[p.Name] == nil {
+	if of == nil || of.Parsed != nil && latest.Reports[of.Name] == nil {
 		return reconcile.Result{}, nil
 	}
+	p := *of
 	if last := r.written[p.Name]; last.found == latest && last.version == r.version(p.Name) {
 		return reconcile.Result{}, nil
 	}
@@ -195,18 +196,6 @@ func (r *StatusReconciler) update(
 	last.reported = r.events.emit(object, found, ready, last.reported)
 	r.written[p.Name] = last
 	return reconcile.Result{}, nil
-}
-
-// policyIn returns the policy of this name. The snapshot may be nil.
-func policyIn(s *table.Snapshot, name string) (p table.Policy, found bool) {
-	if s == nil {
-		return p, false
-	}
-	i := slices.IndexFunc(s.Policies, func(p table.Policy) bool { return p.Name == name })
-	if i < 0 {
-		return p, false
-	}
-	return s.Policies[i], true
 }
 
 // wait returns how long the status of a policy has to wait, 0 to compute it now.
