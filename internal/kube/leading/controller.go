@@ -18,7 +18,6 @@ import (
 	"k8s.io/client-go/util/workqueue"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/controller/priorityqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -50,8 +49,7 @@ type Controller struct {
 	// FirstRetry and LastRetry are the shortest and the longest wait after a failed call of Reconcile. 0 stands
 	// for a second, and for RetryAfter.
 	FirstRetry, LastRetry time.Duration
-	// Order returns the order in which a queue hands out requests, for each term a new one. Nil is the
-	// order of the priority queue.
+	// Order returns the order in which a queue hands out requests, for each term a new one. Nil is first in, first out.
 	Order func() workqueue.Queue[reconcile.Request]
 	Log   logr.Logger
 }
@@ -96,18 +94,13 @@ func (c *Controller) reconcile(ctx context.Context, req reconcile.Request) (reco
 
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
-// drainingQueue hands out what is ready before it shuts down: the gauge workqueue_depth outlives it.
-type drainingQueue struct {
-	priorityqueue.PriorityQueue[reconcile.Request]
-}
-
+// newQueue returns a queue that hands out everything before it shuts down: the gauge workqueue_depth outlives it.
 func (c *Controller) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
-	if c.Order != nil { // It hands out everything before it shuts down.
-		return NewQueue(name, limiter, c.Order())
+	order := workqueue.DefaultQueue[reconcile.Request]()
+	if c.Order != nil {
+		order = c.Order()
 	}
-	return drainingQueue{priorityqueue.New(name, func(o *priorityqueue.Opts[reconcile.Request]) {
-		o.RateLimiter = limiter
-	})}
+	return NewQueue(name, limiter, order)
 }
 
 // NewQueue returns a queue that hands out requests in this order.
@@ -119,16 +112,6 @@ func NewQueue(
 		workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: ordered})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying})
-}
-
-// ShutDown implements workqueue.TypedInterface. The term has ended, so no request is reconciled.
-func (q drainingQueue) ShutDown() {
-	poll := time.NewTicker(time.Millisecond)
-	defer poll.Stop()
-	for tries := 1000; tries > 0 && q.Len() > 0; tries-- {
-		<-poll.C
-	}
-	q.PriorityQueue.ShutDown()
 }
 
 // logOf returns the loggers of a controller and of its requests. The controller's own lines, which say
