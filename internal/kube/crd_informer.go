@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -42,8 +43,8 @@ type Kind struct {
 	Builtin bool
 	// Selector is the label selector of the objects to read; empty reads all of them.
 	Selector string
-	// Name, if not empty, is the name of the objects to read. RBAC can restrict a watch to a name.
-	Name string
+	// Name and Namespace, if not empty, are those of the objects to read. RBAC can restrict a watch to both.
+	Name, Namespace string
 	// Strip keeps of an object what its handlers read; nil keeps all of it. It must be idempotent: client-go
 	// calls it for what a WatchList gathers, and again where that replaces the objects in the queue of the informer.
 	Strip toolscache.TransformFunc
@@ -65,11 +66,24 @@ type Reflection struct {
 // String is the name of the kind's CustomResourceDefinition.
 func (k Kind) String() string { return k.GroupResource().String() }
 
-func (k Kind) selectObjects(o *metav1.ListOptions) {
+// Select restricts the options of a list or watch to the objects to read.
+func (k Kind) Select(o *metav1.ListOptions) {
 	o.LabelSelector = k.Selector
 	if k.Name != "" {
 		o.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, k.Name).String()
 	}
+}
+
+// Informer returns an informer of the objects to read.
+func (k Kind) Informer(client dynamic.Interface) toolscache.SharedIndexInformer {
+	informer := dynamicinformer.NewFilteredDynamicInformer(client, k.GroupVersionResource, k.Namespace, 0,
+		toolscache.Indexers{}, k.Select).Informer()
+	if k.Source != nil {
+		informer = toolscache.NewSharedIndexInformerWithOptions(k.Source, &unstructured.Unstructured{},
+			toolscache.SharedIndexInformerOptions{ObjectDescription: k.GroupVersionResource.String()})
+	}
+	utilruntime.Must(informer.SetTransform(k.Strip)) // It fails only after the start.
+	return informer
 }
 
 // CRDInformer follows one kind: whether its CustomResourceDefinition serves it and, while it does,
@@ -180,8 +194,8 @@ func (i *CRDInformer) run(ctx context.Context) error {
 func (i *CRDInformer) followCRD(ctx context.Context) (stop func(), err error) {
 	setServed := func(u *unstructured.Unstructured) { i.setServed(serves(u, i.kind.Version)) }
 	setGone := func(*unstructured.Unstructured) { i.setServed(false) }
-	crd, err := i.informed(i.dynamicInformer(crdResource, Kind{Name: i.kind.String()}.selectObjects),
-		OnEvents(setServed, setGone), stripCRD)
+	crd, err := i.informed(Kind{GroupVersionResource: crdResource, Name: i.kind.String(), Strip: stripCRD},
+		OnEvents(setServed, setGone))
 	if err != nil {
 		return nil, err
 	}
@@ -198,28 +212,14 @@ func (i *CRDInformer) objects() (Reflection, error) {
 	if i.kind.Reflect != nil {
 		return i.kind.Reflect(), nil
 	}
-	informer := i.dynamicInformer(i.kind.GroupVersionResource, i.kind.selectObjects)
-	if i.kind.Source != nil {
-		informer = toolscache.NewSharedIndexInformerWithOptions(i.kind.Source, &unstructured.Unstructured{},
-			toolscache.SharedIndexInformerOptions{ObjectDescription: i.kind.GroupVersionResource.String()})
-	}
-	return i.informed(informer, OnEvents(i.set, i.remove), i.kind.Strip)
-}
-
-func (i *CRDInformer) dynamicInformer(
-	gvr schema.GroupVersionResource, tweak dynamicinformer.TweakListOptionsFunc,
-) toolscache.SharedIndexInformer {
-	return dynamicinformer.NewFilteredDynamicInformer(i.client, gvr, metav1.NamespaceAll, 0,
-		toolscache.Indexers{}, tweak).Informer()
+	return i.informed(i.kind, OnEvents(i.set, i.remove))
 }
 
 // informed returns an informer as what follows objects.
-func (i *CRDInformer) informed(
-	informer toolscache.SharedIndexInformer, handler toolscache.ResourceEventHandler, strip toolscache.TransformFunc,
-) (Reflection, error) {
+func (i *CRDInformer) informed(k Kind, handler toolscache.ResourceEventHandler) (Reflection, error) {
+	informer := k.Informer(i.client)
 	registration, err := informer.AddEventHandler(handler)
-	err = errors.Join(err, informer.SetTransform(strip), informer.SetWatchErrorHandlerWithContext(i.onWatchError))
-	if err != nil {
+	if err = errors.Join(err, informer.SetWatchErrorHandlerWithContext(i.onWatchError)); err != nil {
 		return Reflection{}, err
 	}
 	return Reflection{Run: informer.RunWithContext, Synced: registration.HasSyncedChecker().Done()}, nil

@@ -68,6 +68,13 @@ func Watch[T client.Object](
 	return registration.HasSyncedChecker(), nil
 }
 
+// ListThenWatch has an informer or a reflector request a list and follow the changes from there, even where the API
+// server could stream the objects (WatchList).
+type ListThenWatch struct{ *toolscache.ListWatch }
+
+// IsWatchListSemanticsUnSupported is called by client-go, see k8s.io/client-go/util/watchlist.
+func (ListThenWatch) IsWatchListSemanticsUnSupported() bool { return true }
+
 // InformerOf returns the informer of a kind of ours. It does not wait for it.
 func InformerOf(informers cache.Informers, of client.Object) (cache.Informer, error) {
 	informer, err := informers.GetInformer(context.Background(), of, cache.BlockUntilSynced(false))

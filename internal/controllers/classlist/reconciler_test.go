@@ -26,6 +26,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/kube/kept"
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
@@ -33,6 +34,8 @@ import (
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 )
+
+var paramsResource = v1alpha1.GroupVersion.WithResource("admissionparams")
 
 func TestOnlyClassesOfPoliciesInForceAndOfOthersAreServed(t *testing.T) {
 	got := servedClasses([]table.Policy{
@@ -100,7 +103,10 @@ func newTestWriter(objects ...runtime.Object) testWriter {
 			panic(err)
 		}
 	}
-	l.Reconciler = NewReconciler(l.client, types.NamespacedName{Namespace: "n", Name: "list"}, table.New(), nil, restore.New().Pacer("AdmissionParams", logr.Discard()), logr.Discard())
+	l.Reconciler = NewReconciler(&kept.Object{
+		Client: l.client, Resource: paramsResource, Kind: "AdmissionParams", Name: types.NamespacedName{Namespace: "n", Name: "list"},
+		Pacer: restore.New().Pacer("AdmissionParams", logr.Discard()), Log: logr.Discard(),
+	}, table.New(), nil)
 	return l
 }
 

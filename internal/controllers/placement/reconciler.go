@@ -6,30 +6,21 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube/kept"
-	"proffer.dev/proffer/internal/kube/leading"
-	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/table"
 )
 
 // debouncePeriod is short: the first answers of slices wait for the list.
 const debouncePeriod = 20 * time.Millisecond
 
-var paramsResource = v1alpha1.GroupVersion.WithResource("admissionparams")
-
 // Reconciler keeps the list. It is work for the leader.
 type Reconciler struct {
-	controller *leading.Controller
-	list       kept.Object
-	table      *table.Table
+	*kept.Object
+	table *table.Table
 	// wake schedules an evaluation: slices wait for what was written.
 	wake func()
 	// stored are the entries that the API server is known to have, nil while this process does not
@@ -43,30 +34,20 @@ type Reconciler struct {
 	marks marks
 }
 
-// NewReconciler returns a Reconciler of the AdmissionParams of this name. It calls wake after each change of
-// the list.
-func NewReconciler(
-	client dynamic.Interface, list types.NamespacedName, from *table.Table, wake func(), pacer *restore.Pacer,
-	log logr.Logger,
-) *Reconciler {
+// NewReconciler returns a Reconciler of the list. It calls wake after each change of it.
+func NewReconciler(list *kept.Object, from *table.Table, wake func()) *Reconciler {
+	list.Content, list.Mark = "the list of placements", complete
 	r := &Reconciler{
-		list: kept.Object{
-			Client: client, Resource: paramsResource, Kind: "AdmissionParams", Name: list, Pacer: pacer, Log: log,
-			Content: "the list of placements", Mark: complete,
-		},
-		table: from, wake: wake, marks: marks{},
+		Object: list, table: from, wake: wake, marks: marks{},
 		Left: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "proffer_placements_left_out",
 			Help: "Slices without an entry in the list of placements because their consumers have too many. " +
 				"New ones are not answered.",
 		}),
 	}
-	r.controller = r.list.Controller("placement", debouncePeriod, r)
+	list.Control("placement", debouncePeriod, r)
 	return r
 }
-
-// Wake schedules a check of the list. It never blocks.
-func (r *Reconciler) Wake() { r.list.Wake() }
 
 // Requires reports whether the list is known to require these labels of the pods of the user.
 func (r *Reconciler) Requires(user string, labels map[string]string) bool {
@@ -87,7 +68,7 @@ func (r *Reconciler) Full(user, consumer string) bool {
 func (r *Reconciler) Start(ctx context.Context) error {
 	defer func() { r.stored.Store(nil); r.Left.Set(0) }()
 	r.last, r.marks = nil, marks{} // Another replica may have led meanwhile.
-	return r.controller.Start(ctx)
+	return r.Object.Start(ctx)
 }
 
 // Reconcile brings the list up to date.
@@ -96,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if latest == nil || latest.Slices == nil {
 		return reconcile.Result{}, nil // Before every slice has been seen, the entry of one could be removed by mistake.
 	}
-	before, err := r.list.Present(ctx)
+	before, err := r.Present(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -106,7 +87,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	// What others put in the place of the list does not say what was required, and neither does a copy of an
 	// earlier list. One change of the last list does: an admin lifts a requirement so.
-	if r.list.Wrote(before, 0) || r.list.Wrote(before, 1) || r.last == nil && listed[complete] == earlierMark {
+	if r.Wrote(before, 0) || r.Wrote(before, 1) || r.last == nil && listed[complete] == earlierMark {
 		r.last = listed
 	}
 	delete(listed, complete)
@@ -114,10 +95,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	r.Left.Set(float64(want.left))
 	next := r.marks.refresh(latest.Excesses(), time.Now())
 	r.marks.addTo(want.entries)
-	if changes := amendments(listed, want.entries); len(changes) > 0 || !r.list.Wrote(before, 0) {
+	if changes := amendments(listed, want.entries); len(changes) > 0 || !r.Wrote(before, 0) {
 		// Until the list is written, no slice gets its first answer because of an entry that it lacks.
 		r.stored.Store(&listed)
-		written, result, err := r.list.Amend(ctx, before, changes, textOf(want.entries))
+		written, result, err := r.Amend(ctx, before, changes, textOf(want.entries))
 		if written == nil {
 			return result, err
 		}

@@ -22,12 +22,15 @@ import (
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/kube/kept"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 )
+
+var paramsResource = v1alpha1.GroupVersion.WithResource("admissionparams")
 
 // decided are decisions on slices.
 type decided []table.DecidedSlice
@@ -73,7 +76,10 @@ func newOn(client *dynamicfake.FakeDynamicClient, wake func()) *Reconciler {
 		Result:   &offer.Result{Offers: offer.Offers{Default: &offer.Entry{}}},
 		Policies: policies(gold), Slices: decided{accepted("mine-1", gold)},
 	})
-	return NewReconciler(client, types.NamespacedName{Namespace: "n", Name: "list"}, from, wake, restore.New().Pacer("AdmissionParams", logr.Discard()), logr.Discard())
+	return NewReconciler(&kept.Object{
+		Client: client, Resource: paramsResource, Kind: "AdmissionParams", Name: types.NamespacedName{Namespace: "n", Name: "list"},
+		Pacer: restore.New().Pacer("AdmissionParams", logr.Discard()), Log: logr.Discard(),
+	}, from, wake)
 }
 
 func TestARivalOfTheListIsRestoredLessAndLessOftenAndNoNewSliceIsAnsweredMeanwhile(t *testing.T) {

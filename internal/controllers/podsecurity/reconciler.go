@@ -6,13 +6,9 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -42,19 +38,13 @@ func NewController(
 	client dynamic.Interface, level Level, restores restore.Restores, log logr.Logger,
 ) *leading.Controller {
 	r := &reconciler{client: client, level: level, pacer: restores.Pacer("Namespace", log), log: log}
-	r.namespaces = leading.Informer{New: r.informer, Log: log}
+	r.namespaces = leading.Informer{Client: client, Log: log, Kind: kube.Kind{
+		GroupVersionResource: namespaceResource, Selector: selector,
+		Strip: kube.KeepFields([]string{"metadata", "annotations"}, []string{"metadata", "managedFields"}),
+	}}
 	return &leading.Controller{
 		Name: "podsecurity", Reconciler: r, Sources: []source.Source{&r.namespaces}, Log: log,
 	}
-}
-
-// informer returns an informer of the namespaces of consumers, with the fields that are read.
-func (r *reconciler) informer() toolscache.SharedIndexInformer {
-	informer := dynamicinformer.NewFilteredDynamicInformer(r.client, namespaceResource, "", 0, toolscache.Indexers{},
-		func(o *metav1.ListOptions) { o.LabelSelector = selector }).Informer()
-	keep := kube.KeepFields([]string{"metadata", "annotations"}, []string{"metadata", "managedFields"})
-	utilruntime.Must(informer.SetTransform(keep)) // It fails only after the start.
-	return informer
 }
 
 // Reconcile raises a namespace that lacks the level.

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/pager"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/kube/liqo"
 )
@@ -50,19 +51,13 @@ func (c *Clients) sliceStream() toolscache.ListerWatcher {
 	if c == nil {
 		return nil
 	}
-	return sliceListWatch{&toolscache.ListWatch{
+	return kube.ListThenWatch{ListWatch: &toolscache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 			return c.slices.list(ctx, o)
 		},
 		WatchFuncWithContext: c.slices.watch,
 	}}
 }
-
-// sliceListWatch makes informers request lists: see sliceStream.
-type sliceListWatch struct{ *toolscache.ListWatch }
-
-// IsWatchListSemanticsUnSupported is called by client-go, see k8s.io/client-go/util/watchlist.
-func (sliceListWatch) IsWatchListSemanticsUnSupported() bool { return true }
 
 // sliceClient reads and writes ResourceSlices. What it returns of one is bounded, whatever a
 // consumer fills it with: see decodeSlice. So is the memory that reading takes.

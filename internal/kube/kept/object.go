@@ -11,13 +11,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/dynamic/dynamicinformer"
-	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
@@ -41,33 +38,29 @@ type Object struct {
 	// of the data, so that the entry fits neither a copy of earlier data nor what others write.
 	Mark string
 
+	// Controller calls the reconciler.
+	*leading.Controller
 	trigger  *leading.Trigger
 	informer leading.Informer
 	// version is the one that was last written or read, empty for none.
 	version string
 }
 
-// Controller returns the controller of the object. The reconciler is called after Wake, which is debounced
+// Control sets the controller of the object. The reconciler is called after Wake, which is debounced
 // by this period, and when the object has changed. It reads the object with Present, and writes it with
 // Amend.
-func (o *Object) Controller(name string, period time.Duration, reconciler reconcile.Reconciler) *leading.Controller {
-	o.trigger, o.informer.Log = leading.NewTrigger(period, leading.Single(o.Name)), o.Log
-	o.informer.New = func() toolscache.SharedIndexInformer {
-		return dynamicinformer.NewFilteredDynamicInformer(o.Client, o.Resource, o.Name.Namespace, 0,
-			toolscache.Indexers{}, o.selectOne).Informer()
-	}
-	return &leading.Controller{
+func (o *Object) Control(name string, period time.Duration, reconciler reconcile.Reconciler) {
+	o.trigger = leading.NewTrigger(period, leading.Single(o.Name))
+	o.informer = leading.Informer{Client: o.Client, Log: o.Log, Kind: kube.Kind{
+		GroupVersionResource: o.Resource, Namespace: o.Name.Namespace, Name: o.Name.Name,
+	}}
+	o.Controller = &leading.Controller{
 		Name: name, Reconciler: reconciler, Sources: []source.Source{o.trigger, &o.informer}, Log: o.Log,
 	}
 }
 
 // Wake schedules a call of the reconciler. It never blocks.
 func (o *Object) Wake() { o.trigger.Wake() }
-
-// selectOne selects the object in a list.
-func (o *Object) selectOne(list *metav1.ListOptions) {
-	list.FieldSelector = fields.OneTermEqualSelector(metav1.ObjectNameField, o.Name.Name).String()
-}
 
 // Present returns the object, nil if there is none. The watch may not have brought the last write yet. If etcd is
 // restored from a backup, it never does, because versions begin again at an earlier one. So the API server is asked
@@ -86,7 +79,7 @@ func (o *Object) Present(ctx context.Context) (*unstructured.Unstructured, error
 	reading, cancel := context.WithTimeout(ctx, kube.APITimeout)
 	defer cancel()
 	var one metav1.ListOptions
-	o.selectOne(&one)
+	o.informer.Kind.Select(&one)
 	list, err := o.Client.Resource(o.Resource).Namespace(o.Name.Namespace).List(reading, one)
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s: %w", o.Content, err)

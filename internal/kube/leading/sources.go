@@ -9,6 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -99,9 +100,9 @@ func (t *Trigger) EnqueueAfter(after time.Duration, requests ...reconcile.Reques
 // Informer is a source that watches objects with an informer of its own while a term runs. It enqueues each
 // object that exists, has changed or is gone. A replica that does not lead neither watches nor keeps them.
 type Informer struct {
-	// New returns the informer of a term, which has not been started.
-	New func() toolscache.SharedIndexInformer
-	Log logr.Logger
+	Client dynamic.Interface
+	Kind   kube.Kind
+	Log    logr.Logger
 
 	running sync.WaitGroup
 	store   atomic.Pointer[toolscache.Store]
@@ -116,7 +117,7 @@ func (i *Informer) Start(ctx context.Context, q queue) error {
 	enqueue := func(u *unstructured.Unstructured) {
 		q.Add(reconcile.Request{NamespacedName: types.NamespacedName{Namespace: u.GetNamespace(), Name: u.GetName()}})
 	}
-	informer := i.New()
+	informer := i.Kind.Informer(i.Client)
 	registration, err := informer.AddEventHandler(kube.OnEvents(enqueue, enqueue))
 	if err != nil {
 		return err

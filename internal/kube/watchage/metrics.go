@@ -11,13 +11,6 @@ var (
 			"if it has several, of the one that has been silent for longest.", []string{"resource"}, nil)
 )
 
-func newSilent() prometheus.Counter {
-	return prometheus.NewCounter(prometheus.CounterOpts{
-		Name: "proffer_api_requests_silent_total",
-		Help: "Requests to the API server, watches included, that were cancelled after 2 minutes without any data.",
-	})
-}
-
 // Describe implements prometheus.Collector.
 func (m *Monitor) Describe(ch chan<- *prometheus.Desc) {
 	ch <- oldestDesc

@@ -39,7 +39,10 @@ type Monitor struct {
 // New returns a Monitor without watches. It sees the requests of a config that is wrapped with
 // Wrap.
 func New(log logr.Logger) *Monitor {
-	return &Monitor{log: log, silent: newSilent(), watches: map[identity]*watch{}}
+	return &Monitor{log: log, watches: map[identity]*watch{}, silent: prometheus.NewCounter(prometheus.CounterOpts{
+		Name: "proffer_api_requests_silent_total",
+		Help: "Requests to the API server, watches included, that were cancelled after 2 minutes without any data.",
+	})}
 }
 
 // identity identifies a watch in the process. Each informer has one, so their number does not

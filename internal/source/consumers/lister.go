@@ -66,11 +66,7 @@ type listing struct {
 func NewLister(config *rest.Config, log logr.Logger) (*Lister, error) {
 	config = dynamic.ConfigFor(config)
 	config.GroupVersion, config.APIPath = nil, "/apis"
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return nil, err
-	}
-	api, err := rest.UnversionedRESTClientForConfigAndClient(config, client)
+	api, err := rest.UnversionedRESTClientFor(config)
 	if err != nil {
 		return nil, err
 	}
