@@ -2,6 +2,7 @@ package operator
 
 import (
 	"bytes"
+	"context"
 	"maps"
 	"net/http"
 	"strings"
@@ -38,7 +39,7 @@ func withRights(filter metricsserver.Filter) metricsserver.Filter {
 		if err != nil {
 			return nil, err
 		}
-		return takeToken(withToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		return takeToken(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasPrefix(r.URL.Path, page.Path) {
 				serveAllowed(w, r, authorized, handler)
 				return
@@ -53,7 +54,7 @@ func withRights(filter metricsserver.Filter) metricsserver.Filter {
 			}
 			r.Header.Del("Authorization") // As the filter does.
 			handler.ServeHTTP(w, r)
-		}))), nil
+		})), nil
 	}
 }
 
@@ -109,20 +110,23 @@ func ask(r *http.Request, method, right string, authorized http.Handler) *verdic
 	return v
 }
 
-// takeToken makes the token in rest.TokenHeader the bearer token of a request without Authorization. A
-// request with two tokens there has none. The header goes no further.
+// token is the key of the bearer token of a request in its context. The filter, which asks the API server
+// about it, does not pass on whose it is.
+type token struct{}
+
+// takeToken keeps the bearer token of a request in its context. A request without Authorization has that in
+// rest.TokenHeader, which goes no further, or none if there are two.
 func takeToken(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		tokens := r.Header.Values(api.TokenHeader)
-		if len(tokens) == 0 {
-			next.ServeHTTP(w, r)
-			return
-		}
 		taken := r.Clone(r.Context())
 		taken.Header.Del(api.TokenHeader)
+		tokens := r.Header.Values(api.TokenHeader)
 		_, there := taken.Header["Authorization"]
 		if !there && len(tokens) == 1 && tokens[0] != "" && len(tokens[0]) <= maxToken {
 			taken.Header.Set("Authorization", "Bearer "+tokens[0])
+		}
+		if scheme, text, ok := strings.Cut(taken.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
+			taken = taken.WithContext(context.WithValue(taken.Context(), token{}, strings.TrimSpace(text)))
 		}
 		next.ServeHTTP(w, taken)
 	})

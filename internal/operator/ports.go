@@ -60,24 +60,25 @@ func servePorts(
 	ctx context.Context, mgr ctrl.Manager, o *Options, probes map[string]healthz.Checker,
 	handlers map[string]http.Handler,
 ) error {
-	if !disabled(o.ProbeAddress) {
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.ProbeAddress)
+	add := func(name, address string, bounds *bounded.Bounds, handler http.Handler, config *tls.Config) error {
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 		if err != nil {
 			return err
 		}
-		server := probeBounds.Server(probeHandler(probes), mgr.GetLogger().WithName("probes"))
-		server.SetKeepAlivesEnabled(false)
-		limited := probeBounds.Listener(listener, nil)
-		if err := addServer(mgr, "probes", server, limited); err != nil {
+		server := bounds.Server(handler, mgr.GetLogger().WithName(name))
+		server.SetKeepAlivesEnabled(config != nil)
+		if listener = bounds.Listener(listener, nil); config != nil {
+			listener = tls.NewListener(listener, config)
+		}
+		return mgr.Add(&manager.Server{Name: name, Server: server, Listener: listener, ShutdownTimeout: new(portShutdown)})
+	}
+	if !disabled(o.ProbeAddress) {
+		if err := add("probes", o.ProbeAddress, &probeBounds, probeHandler(probes), nil); err != nil {
 			return err
 		}
 	}
 	if disabled(o.MetricsAddress) {
 		return nil
-	}
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", o.MetricsAddress)
-	if err != nil {
-		return err
 	}
 	handler, err := metricsHandler(mgr, handlers)
 	if err != nil {
@@ -87,15 +88,7 @@ func servePorts(
 	if err != nil {
 		return err
 	}
-	limited := metricsBounds.Listener(listener, nil)
-	server := metricsBounds.Server(handler, mgr.GetLogger().WithName("metrics"))
-	return addServer(mgr, "metrics", server, tls.NewListener(limited, config))
-}
-
-func addServer(mgr ctrl.Manager, name string, server *http.Server, listener net.Listener) error {
-	return mgr.Add(&manager.Server{
-		Name: name, Server: server, Listener: listener, ShutdownTimeout: new(portShutdown),
-	})
+	return add("metrics", o.MetricsAddress, &metricsBounds, handler, config)
 }
 
 // probeHandler answers the probes: /healthz whether the process lives, /readyz whether it is ready.

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
-	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -43,20 +41,6 @@ func newToggling(config *rest.Config, clusters *consumers.Lister, o *Options, lo
 	return web.Toggling{LegacyGET: o.LegacyToggle, Toggler: toggle.New(toggle.Config{
 		Client: api, Peers: peers, Caller: callerOf(reviews), Log: log,
 	})}, nil
-}
-
-// token is the key of the bearer token of a request in its context. The filter, which asks the API server
-// about it, removes it from the request, and does not pass on whose it is.
-type token struct{}
-
-// withToken keeps the token of a request in its context.
-func withToken(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if scheme, text, ok := strings.Cut(r.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
-			r = r.WithContext(context.WithValue(r.Context(), token{}, strings.TrimSpace(text)))
-		}
-		next.ServeHTTP(w, r)
-	})
 }
 
 // callerOf returns a function that names the caller of a request that has been authorized.
