@@ -72,13 +72,3 @@ type Options struct {
 	Registerer prometheus.Registerer
 	Logger     logr.Logger
 }
-
-func (o Options) withDefaults() Options {
-	if o.MaxWait <= 0 {
-		o.MaxWait = 30 * time.Second
-	}
-	if o.ShutdownTimeout <= 0 {
-		o.ShutdownTimeout = 10 * time.Second
-	}
-	return o
-}

@@ -1,10 +1,12 @@
 package resourcereader
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	"github.com/grpc-ecosystem/go-grpc-middleware/v2/interceptors/recovery"
 	"golang.org/x/sync/errgroup"
@@ -45,7 +47,8 @@ type listener struct {
 
 // New returns a server that does not listen yet. Its error is one line that says what to change.
 func New(options Options) (*Server, error) {
-	options = options.withDefaults()
+	options.MaxWait = cmp.Or(options.MaxWait, 30*time.Second)
+	options.ShutdownTimeout = cmp.Or(options.ShutdownTimeout, 10*time.Second)
 	switch {
 	case options.Table == nil:
 		return nil, errors.New("a gRPC server needs a table to serve")

@@ -42,7 +42,7 @@ func (s *Server) allCatalogs(w http.ResponseWriter, r *http.Request, snapshot *t
 		}
 		limit = n
 	}
-	s.readCatalog(w, r, func() (*representation, int, error) {
+	serveFew(w, r, s.readingCatalog, func() (*representation, int, error) {
 		from, after := s.catalogs.forSnapshot(snapshot, 0), ""
 		if value := r.URL.Query().Get("continue"); value != "" {
 			var err error
@@ -89,7 +89,7 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 		Problem(w, http.StatusBadRequest, fmt.Sprintf("a cluster ID has at most %d bytes", maxIDBytes))
 		return
 	}
-	s.readCatalog(w, r, func() (*representation, int, error) {
+	serveFew(w, r, s.readingCatalog, func() (*representation, int, error) {
 		from := s.catalogs.forSnapshot(snapshot, 0)
 		of := rest.CatalogOf{ClusterID: id, Entries: entriesOf(&from, id)}
 		now := evaluated(snapshot)
@@ -98,12 +98,6 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 		p, err := represent(of, identity)
 		return p, http.StatusInternalServerError, err
 	})
-}
-
-// readCatalog answers with a representation, or with an error and its status, for at most maxReaders at a
-// time.
-func (s *Server) readCatalog(w http.ResponseWriter, r *http.Request, get func() (*representation, int, error)) {
-	serveFew(w, r, s.readingCatalog, get)
 }
 
 // serveFew answers with a representation, or with an error and its status, for as many at a time as the channel has

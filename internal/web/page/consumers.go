@@ -114,8 +114,8 @@ func (r *consumerRow) write() {
 
 // sortColumn is a column of the table of consumers, by which its rows are sorted.
 type sortColumn struct {
-	// key names the column in the query. order is the value of aria-sort.
-	key, title, order string
+	// Key names the column in the query. Order is the value of aria-sort.
+	Key, Title, Order string
 	// compare compares two rows, amounts by those of the resource.
 	compare func(a, b *consumerRow, name string) int
 }
@@ -136,7 +136,7 @@ var sortColumns = []sortColumn{
 // sortKeys are the keys of sortColumns.
 var sortKeys = func() (keys []string) {
 	for _, c := range sortColumns {
-		keys = append(keys, c.key)
+		keys = append(keys, c.Key)
 	}
 	return keys
 }()
@@ -183,9 +183,9 @@ func (q *consumersQuery) texts() map[string]*string {
 	return map[string]*string{"filter": &q.Filter, "class": &q.Class, "state": &q.State, "sort": &q.Sort, "by": &q.By}
 }
 
-// link returns the address of a page that is sorted by a column.
-func (q *consumersQuery) link(sort string, page int) string {
-	values, to := url.Values{}, *q
+// Link returns the address of a page that is sorted by a column.
+func (q consumersQuery) Link(sort string, page int) string {
+	values, to := url.Values{}, q
 	to.Sort = sort
 	for name, value := range to.texts() {
 		if *value != "" && (name != "by" || *value != defaultResource) {
@@ -204,31 +204,12 @@ func (q *consumersQuery) shows(r *consumerRow) bool {
 		(q.State == "" || r.State == q.State)
 }
 
-// column is a heading of the table of consumers.
-type column struct {
-	Title, Link string
-	// Order is the value of aria-sort, empty for a column by which the rows are not sorted.
-	Order string
-}
-
-// columns returns the headings in the order of the cells.
-func (q *consumersQuery) columns() []column {
-	all := make([]column, len(sortColumns))
-	for i, c := range sortColumns {
-		all[i] = column{Title: c.title, Link: q.link(c.key, 1)}
-		if c.key == q.Sort {
-			all[i].Order = c.order
-		}
-	}
-	return all
-}
-
 // consumersList is one page of the consumers.
 type consumersList struct {
 	consumersQuery
 	// Classes, States, Sorts and Resources are what can be chosen.
 	Classes, States, Sorts, Resources []string
-	Columns                           []column
+	Columns                           []sortColumn
 	// Total is the number of rows that are selected. First and Last are the positions of the shown ones, from 1.
 	Total, First, Last, Pages int
 	// Previous and Next are the links to the other pages, empty for none.
@@ -243,7 +224,9 @@ func consumersPage(view View, r *http.Request) (document, error) {
 	if err != nil {
 		return document{}, err
 	}
-	l := consumersList{consumersQuery: query, States: states, Sorts: sortKeys, Anyone: view.Anyone()}
+	l := consumersList{
+		consumersQuery: query, States: states, Sorts: sortKeys, Columns: sortColumns, Anyone: view.Anyone(),
+	}
 	rows := rowsOfConsumers(view)
 	l.By = cmp.Or(l.By, defaultResource)
 	l.Classes, l.Resources = choices(rows, l.Class, l.By)
@@ -258,12 +241,11 @@ func consumersPage(view View, r *http.Request) (document, error) {
 	for i := range l.Rows {
 		l.Rows[i].write()
 	}
-	l.Columns = l.columns()
 	if l.Page > 1 {
-		l.Previous = l.link(l.Sort, l.Page-1)
+		l.Previous = l.Link(l.Sort, l.Page-1)
 	}
 	if l.Page < l.Pages {
-		l.Next = l.link(l.Sort, l.Page+1)
+		l.Next = l.Link(l.Sort, l.Page+1)
 	}
 	return document{Title: "Consumers", Section: "consumers", Body: "consumers", Data: l}, nil
 }
