@@ -31,20 +31,6 @@ type finding struct {
 	excesses []table.Excess
 }
 
-// find collects everything in a snapshot about a policy. For a dry run it evaluates the effect of
-// activating it.
-func find(s *table.Snapshot, p table.Policy) finding {
-	f := finding{report: s.Reports[p.Name], granted: s.Granted(p.Name)}
-	if f.report == nil {
-		return f
-	}
-	f.explainer = s.Explainer()
-	if p.Parsed.DryRun {
-		f.dryRun, f.present = policy.Activate(s, p.Name), s.Input.Grants[p.Parsed.Class]
-	}
-	return f
-}
-
 // statusOf returns the whole status of a policy. The status before matters only for the time of the
 // last transition and for the resources that were ever offered.
 func statusOf(p table.Policy, f finding, before v1alpha1.ResourcePolicyStatus) v1alpha1.ResourcePolicyStatus {

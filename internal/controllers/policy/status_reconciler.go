@@ -24,6 +24,7 @@ import (
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -231,9 +232,13 @@ func (r *StatusReconciler) find(latest *table.Snapshot, p table.Policy, now time
 			r.excesses[e.Policy] = append(r.excesses[e.Policy], e)
 		}
 	}
-	found := find(latest, p)
-	found.excesses = r.excesses[p.Name]
+	found := finding{report: latest.Reports[p.Name], granted: latest.Granted(p.Name), excesses: r.excesses[p.Name]}
+	if found.report == nil {
+		return found
+	}
+	found.explainer = latest.Explainer()
 	if p.DryRun() {
+		found.dryRun, found.present = policy.Activate(latest, p.Name), latest.Input.Grants[p.Parsed.Class]
 		r.dryRunEnded = time.Now()
 		r.pause = dryRunPause * r.dryRunEnded.Sub(now)
 	}
