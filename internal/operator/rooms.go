@@ -79,14 +79,6 @@ func (h *house) ofNodes() (r room, err error) {
 	return r, nil
 }
 
-func (h *house) ofInformers() (r room, err error) {
-	for _, i := range h.informers {
-		r.sources = append(r.sources, i)
-	}
-	r.everywhere = []manager.Runnable{h.informers}
-	return r, nil
-}
-
 func (h *house) ofPolicies() (room, error) {
 	statuses := policy.NewStatusReconciler(h.mgr.GetClient(), h.table, h.policies.Version, h.recorder, h.restores,
 		h.log.WithName("status"))
@@ -98,18 +90,18 @@ func (h *house) ofPolicies() (room, error) {
 	}, err
 }
 
-func (h *house) ofRecord() (room, error) {
-	return room{
-		everywhere: []manager.Runnable{h.record}, leading: []manager.Runnable{offered.Writer{Record: h.record}},
-		sources: []engine.Source{h.record}, published: []func(*table.Snapshot){h.record.Note},
-	}, nil
-}
-
-func (h *house) ofMonitors() (room, error) {
-	return room{
-		everywhere: []manager.Runnable{h.monitors}, published: []func(*table.Snapshot){h.monitors.follow},
+// ofSources returns the room of the informers, of the record of offered resources, and of external sources.
+func (h *house) ofSources() (room, error) {
+	r := room{
+		everywhere: []manager.Runnable{h.informers, h.record, h.monitors},
+		leading:    []manager.Runnable{offered.Writer{Record: h.record}}, sources: []engine.Source{h.record},
+		published:  []func(*table.Snapshot){h.record.Note, h.monitors.follow},
 		collectors: []prometheus.Collector{h.monitors},
-	}, nil
+	}
+	for _, i := range h.informers {
+		r.sources = append(r.sources, i)
+	}
+	return r, nil
 }
 
 func (h *house) ofSlices() (room, error) {

@@ -122,7 +122,7 @@ func setup(mgr ctrl.Manager, p parts) error {
 	}
 	var all room
 	for _, roomOf := range []func() (room, error){
-		h.ofNodes, h.ofInformers, h.ofPolicies, h.ofRecord, h.ofMonitors, h.ofGuards, h.ofComponents, h.ofPlugins,
+		h.ofNodes, h.ofPolicies, h.ofSources, h.ofGuards, h.ofComponents, h.ofPlugins,
 		h.ofSlices, // Its workers start to write with the snapshot, so it comes last.
 	} {
 		r, err := roomOf()
