@@ -5,6 +5,8 @@ import (
 	"slices"
 
 	"google.golang.org/grpc"
+
+	"proffer.dev/proffer/proto/resourcereader/flat"
 )
 
 // countingServer registers services. It counts each call on its connection from the moment the
@@ -14,6 +16,9 @@ type countingServer struct{ *grpc.Server }
 // RegisterService implements grpc.ServiceRegistrar.
 func (s countingServer) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	counting := *desc
+	if desc == &flat.ResourceReader_ServiceDesc {
+		counting.ServiceName = serviceName // See flat.go.
+	}
 	counting.Methods = slices.Clone(desc.Methods)
 	for i, method := range desc.Methods {
 		counting.Methods[i].Handler = func(

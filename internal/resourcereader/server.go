@@ -183,7 +183,7 @@ func (s *Server) newServer(form Form, security credentials.TransportCredentials)
 	case Pools:
 		wire.RegisterResourceReaderServer(services, &poolsService{common, newAnswers(common.table, poolsAnswer)})
 	case Flat:
-		flat.RegisterResourceReaderServer(unpackaged{services}, &flatService{common, newAnswers(common.table, flatAnswer)})
+		flat.RegisterResourceReaderServer(services, &flatService{common, newAnswers(common.table, flatAnswer)})
 	}
 	healthv1.RegisterHealthServer(services, s.health)
 	registerReflection(services, form)

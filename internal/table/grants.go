@@ -53,11 +53,6 @@ func (g *grants) countWaiting(decided *grant.Answer) {
 	g.byPolicy[decided.Policy.Name] = under
 }
 
-// holdsNothing reports whether a slice has nothing but zeros, and nothing else of it counts.
-func holdsNothing(s *grant.Slice) bool {
-	return s.Granted.Empty() && s.Used.Empty() && s.Recorded.Empty()
-}
-
 // count adds what a slice is granted, or is about to be, or what its pods use or is on record if that is more.
 // What a slice has counts in the class that it was granted in: until the slice is answered in another one,
 // nothing of it is free there.
@@ -66,7 +61,7 @@ func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting)
 	if asked.Granted == nil && !next && len(asked.Used) == 0 && len(asked.Recorded) == 0 {
 		return
 	}
-	if decided.Policy == nil && holdsNothing(asked) {
+	if decided.Policy == nil && asked.Granted.Empty() && asked.Used.Empty() && asked.Recorded.Empty() {
 		return // It was taken back: its consumer is known no longer for it.
 	}
 	has := asked.Granted

@@ -28,30 +28,24 @@ const (
 // first offers stay. The returned sentence says what was left out, empty for nothing.
 func boundStatus(s *v1alpha1.ResourcePolicyStatus) string {
 	names, offers := 0, len(s.Offers)
-	cut := func(list *corev1.ResourceList, most int) {
-		was := len(*list)
-		*list = firstAmounts(*list, most)
-		if len(*list) < was {
-			names = max(names, was)
+	cut := func(most int, lists ...*corev1.ResourceList) (all int) {
+		for _, list := range lists {
+			was := len(*list)
+			if *list = firstAmounts(*list, most); len(*list) < was {
+				names = max(names, was)
+			}
+			all += cost(*list)
 		}
+		return all
 	}
-	left := maxStatus
-	for _, list := range []*corev1.ResourceList{&s.Capacity, &s.Committed, &s.Remaining} {
-		cut(list, maxStatusPool)
-		left -= cost(*list)
-	}
+	left := maxStatus - cut(maxStatusPool, &s.Capacity, &s.Committed, &s.Remaining)
 	for i := range s.Offers {
 		o := &s.Offers[i]
-		cut(&o.Offer, maxStatus)
-		cut(&o.Granted, maxStatus)
-		cut(&o.Used, maxStatus)
-		all := cost(o.Offer) + cost(o.Granted) + cost(o.Used)
+		all := offerCost + 2*len(o.ClusterID) + len(o.Message) + cut(maxStatus, &o.Offer, &o.Granted, &o.Used)
 		if o.Now != nil {
-			cut(&o.Now.Offer, maxStatus)
-			cut(&o.Now.Granted, maxStatus)
-			all += cost(o.Now.Offer) + cost(o.Now.Granted) + 2*len(o.Now.Policy)
+			all += cut(maxStatus, &o.Now.Offer, &o.Now.Granted) + 2*len(o.Now.Policy)
 		}
-		if left -= offerCost + 2*len(o.ClusterID) + len(o.Message) + all; left < 0 {
+		if left -= all; left < 0 {
 			s.Offers = s.Offers[:i:i]
 			break
 		}

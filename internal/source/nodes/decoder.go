@@ -26,7 +26,8 @@ type decoder struct {
 }
 
 func newDecoder(ledger *capacity.Ledger, nodesSeen <-chan struct{}, log logr.Logger) *decoder {
-	return &decoder{countable: ledger.Countable, nodesSeen: nodesSeen, cache: newRequestCache(), excess: newExcess(log)}
+	cache := &requestCache{byKept: map[string]capacity.Amounts{}}
+	return &decoder{countable: ledger.Countable, nodesSeen: nodesSeen, cache: cache, excess: newExcess(log)}
 }
 
 func (d *decoder) newPod() *pod             { return &pod{by: d} }

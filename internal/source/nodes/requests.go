@@ -25,8 +25,6 @@ type requestCache struct {
 	size int
 }
 
-func newRequestCache() *requestCache { return &requestCache{byKept: map[string]capacity.Amounts{}} }
-
 // sizeOf estimates the memory of an entry: a map has 24 bytes for each name, in slots that are half
 // full at worst, and a copy of the name.
 func sizeOf(kept []byte, requests capacity.Amounts) int { return 2*len(kept) + 48*len(requests) + 128 }
