@@ -44,30 +44,6 @@ func OnEvents[T metav1.Object](set, remove func(T)) toolscache.ResourceEventHand
 	}
 }
 
-// Watch calls set for each object of a kind that exists or changes, and remove for each that is
-// gone, and calls wake if they report a change. None of the three may block for longer than a short
-// lock takes. The result is done when every object has been seen once.
-func Watch[T client.Object](
-	informers cache.Informers, of T, set, remove func(T) (changed bool), wake func(),
-) (toolscache.DoneChecker, error) {
-	informer, err := InformerOf(informers, of)
-	if err != nil {
-		return nil, err
-	}
-	wakeAfter := func(change func(T) bool) func(T) {
-		return func(object T) {
-			if change(object) {
-				wake()
-			}
-		}
-	}
-	registration, err := informer.AddEventHandler(OnEvents(wakeAfter(set), wakeAfter(remove)))
-	if err != nil {
-		return nil, fmt.Errorf("watching %T: %w", of, err)
-	}
-	return registration.HasSyncedChecker(), nil
-}
-
 // ListThenWatch has an informer or a reflector request a list and follow the changes from there, even where the API
 // server could stream the objects (WatchList).
 type ListThenWatch struct{ *toolscache.ListWatch }

@@ -1,6 +1,7 @@
 package slice
 
 import (
+	"fmt"
 	"slices"
 	"time"
 
@@ -76,9 +77,24 @@ func NewDecider(api *Clients, nodeGrace time.Duration, wake, later func(), log l
 // WatchGrants keeps the records of grants up to date, and calls wake when one has changed what
 // counts as granted. The result is done when every Grant has been seen once.
 func (d *Decider) WatchGrants(informers cache.Informers, wake func()) (toolscache.DoneChecker, error) {
-	return kube.Watch(informers, &v1alpha1.Grant{},
-		func(g *v1alpha1.Grant) bool { return d.cache.setRecord(parseGrant(g)) },
-		func(g *v1alpha1.Grant) bool { return d.cache.removeRecord(parseGrant(g)) }, wake)
+	kind := &v1alpha1.Grant{}
+	informer, err := kube.InformerOf(informers, kind)
+	if err != nil {
+		return nil, err
+	}
+	wakeAfter := func(change func(grantRecord) bool) func(*v1alpha1.Grant) {
+		return func(g *v1alpha1.Grant) {
+			if change(parseGrant(g)) {
+				wake()
+			}
+		}
+	}
+	set, remove := wakeAfter(d.cache.setRecord), wakeAfter(d.cache.removeRecord)
+	registration, err := informer.AddEventHandler(kube.OnEvents(set, remove))
+	if err != nil {
+		return nil, fmt.Errorf("watching %T: %w", kind, err)
+	}
+	return registration.HasSyncedChecker(), nil
 }
 
 // Tenants is the handler for Liqo's Tenants, which others watch too.
