@@ -16,30 +16,6 @@ import (
 	"proffer.dev/proffer/internal/table"
 )
 
-// An Effect is the effect of a policy. For a dry run, the report and the grants are the ones that would
-// hold if it were active.
-type Effect struct {
-	// Report is nil for an invalid policy.
-	Report  *offer.Report
-	Granted table.PolicyGrants
-	// Conditions holds the conditions of the status, without generations and times.
-	Conditions []metav1.Condition
-}
-
-// EffectOf returns what a policy does in a snapshot.
-func EffectOf(s *table.Snapshot, p table.Policy) Effect {
-	e := Effect{Report: s.Reports[p.Name], Granted: s.Granted(p.Name)}
-	var active *DryRun
-	if e.Report != nil && p.Parsed.DryRun {
-		active = Activate(s, p.Name)
-	}
-	e.Conditions = ConditionsOf(p, e.Report, active)
-	if active != nil {
-		e.Report, e.Granted = active.Report, active.Granted
-	}
-	return e
-}
-
 // ConditionsOf returns the conditions Ready and InForce, without generations and times. The report is nil
 // for a policy that takes no part, and active for one that is no dry run.
 func ConditionsOf(p table.Policy, report *offer.Report, active *DryRun) []metav1.Condition {

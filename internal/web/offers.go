@@ -171,21 +171,27 @@ func (s *Server) policiesOf(snapshot *table.Snapshot) []rest.Policy {
 	})
 }
 
+// policyOf returns what a policy does. For a dry run, it is what would hold if it were active.
 func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {
-	effect := policy.EffectOf(s, *p)
-	out := rest.Policy{
-		Name: p.Name, Generation: p.Generation, DryRun: p.DryRun(), Reason: effect.Conditions[0].Reason,
+	report, granted := s.Reports[p.Name], s.Granted(p.Name)
+	var active *policy.DryRun
+	if report != nil && p.DryRun() {
+		active = policy.Activate(s, p.Name)
 	}
-	for _, c := range effect.Conditions {
+	conditions := policy.ConditionsOf(*p, report, active)
+	if active != nil {
+		report, granted = active.Report, active.Granted
+	}
+	out := rest.Policy{Name: p.Name, Generation: p.Generation, DryRun: p.DryRun(), Reason: conditions[0].Reason}
+	for _, c := range conditions {
 		out.Conditions = append(out.Conditions, rest.Condition{
 			Type: c.Type, Status: string(c.Status), Reason: c.Reason, Message: c.Message,
 		})
 	}
-	report := effect.Report
 	if report == nil {
 		return out
 	}
-	out.Class, out.Source, out.Consumers, out.Slices = p.Parsed.Class, p.Source, report.Count, effect.Granted.Slices
+	out.Class, out.Source, out.Consumers, out.Slices = p.Parsed.Class, p.Source, report.Count, granted.Slices
 	if p.Parsed.Nodes != nil {
 		out.Nodes = &report.Nodes
 		out.Capacity, out.Committed = world.Amounts(report.Capacity), world.Amounts(report.Committed)
