@@ -30,3 +30,29 @@ func TestADelayedWakeFiresAtTheEarliestTimeAndCanBeReused(t *testing.T) {
 		}
 	})
 }
+
+func TestADelayedWakePausesBetweenTwoCallsUntilItIsStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		start, wakes := time.Now(), make(chan time.Duration, 10)
+		w := DelayedWake{Wake: func() { wakes <- time.Since(start) }, Pause: time.Second}
+		for range 3 {
+			w.After(0)
+			time.Sleep(400 * time.Millisecond) //nolint:forbidigo // the clock of the bubble
+		}
+		time.Sleep(time.Second) //nolint:forbidigo // the clock of the bubble
+		w.After(0)
+		synctest.Wait()
+		w.After(0)
+		w.Stop()
+		w.After(time.Minute)
+		time.Sleep(time.Hour) //nolint:forbidigo // the clock of the bubble
+		close(wakes)
+		var woken []time.Duration
+		for at := range wakes {
+			woken = append(woken, at)
+		}
+		if diff := cmp.Diff([]time.Duration{0, time.Second, 2200 * time.Millisecond}, woken); diff != "" {
+			t.Error(diff)
+		}
+	})
+}
