@@ -125,7 +125,8 @@ func takeToken(next http.Handler) http.Handler {
 		if !there && len(tokens) == 1 && tokens[0] != "" && len(tokens[0]) <= maxToken {
 			taken.Header.Set("Authorization", "Bearer "+tokens[0])
 		}
-		if scheme, text, ok := strings.Cut(taken.Header.Get("Authorization"), " "); ok && strings.EqualFold(scheme, "bearer") {
+		scheme, text, ok := strings.Cut(taken.Header.Get("Authorization"), " ")
+		if ok && strings.EqualFold(scheme, "bearer") {
 			taken = taken.WithContext(context.WithValue(taken.Context(), token{}, strings.TrimSpace(text)))
 		}
 		next.ServeHTTP(w, taken)
