@@ -6,9 +6,12 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
+	liqov1beta1 "github.com/liqotech/liqo/apis/core/v1beta1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -104,4 +107,50 @@ func shown(ctx context.Context, token string, provider *lab.Cluster) error {
 		return nil
 	}
 	return fmt.Errorf("it is not shown: %s", text)
+}
+
+// TestAPriceThatAProviderPublishesMovesTheChoice: without annotations, milan compares what oslo and paris ask for a core
+// in their own Offers, and follows an edit on oslo within 30 seconds.
+func TestAPriceThatAProviderPublishesMovesTheChoice(t *testing.T) {
+	settle(t, "paris", 0)
+	t.Cleanup(func() {
+		change(t, map[string]any{"currency": nil})
+		for _, provider := range clusters.Providers() {
+			describe(t, provider, nil)
+		}
+	})
+	change(t, map[string]any{"currency": "EUR"})
+	asks := func(provider *lab.Cluster, amount string) {
+		describe(t, provider, map[string]any{"currency": "EUR", "prices": map[string]any{"cpu": amount}})
+	}
+	asks(clusters.Oslo, "0.02")
+	asks(clusters.Paris, "0.05")
+	for _, provider := range clusters.Providers() {
+		merge(t, clusters.Milan, &liqov1beta1.ForeignCluster{ObjectMeta: metav1.ObjectMeta{Name: provider.ID}}, map[string]any{
+			"metadata": map[string]any{"annotations": map[string]any{"price.proffer.dev/cpu": nil}},
+		})
+	}
+	awaitSelected(t, "oslo")
+	lab.Eventually(t, "the status says where the price comes from", func(ctx context.Context) error {
+		text, err := choice(ctx)
+		if err == nil && !strings.Contains(text, "Price cpu 0.02 EUR of its Offer "+providerClass) {
+			err = fmt.Errorf("the choice is %s", text)
+		}
+		return err
+	})
+	asks(clusters.Oslo, "0.09")
+	edited := time.Now()
+	awaitSelected(t, "paris")
+	if took := time.Since(edited); took > 30*time.Second {
+		t.Errorf("it took %s", took)
+	}
+}
+
+// describe sets what a provider says of its class in its catalog.
+func describe(t *testing.T, provider *lab.Cluster, words map[string]any) {
+	t.Helper()
+	policy := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "proffer.dev/v1alpha1", "kind": "ResourcePolicy", "metadata": map[string]any{"name": "gold"},
+	}}
+	merge(t, provider, policy, map[string]any{"spec": map[string]any{"catalog": words}})
 }
