@@ -116,6 +116,10 @@ type ProviderChoiceStatus struct {
 	// +optional
 	ObservedTime *metav1.Time `json:"observedTime,omitempty"`
 
+	// Currency is that of the prices, absent if the broker names none.
+	// +optional
+	Currency Currency `json:"currency,omitempty"`
+
 	// Providers are all providers that the Orchestration selects, except the consumer itself.
 	// +optional
 	// +listType=map
@@ -182,7 +186,7 @@ type ResourceOfProvider struct {
 	// +kubebuilder:validation:MaxLength=317
 	Name string `json:"name"`
 
-	// Price is the price of one unit.
+	// Price is the price of one unit for an hour.
 	// +optional
 	// +kubebuilder:validation:MaxLength=20
 	Price string `json:"price,omitempty"`

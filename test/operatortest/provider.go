@@ -146,6 +146,7 @@ func Choice(spec v1alpha1.ProviderChoiceSpec, generation int64, now time.Time) v
 		},
 		Spec: spec,
 		Status: v1alpha1.ProviderChoiceStatus{
+			Currency:           "EUR",
 			ObservedGeneration: generation, ObservedTime: &observed,
 			ChosenProviders: "oslo", Unknown: []v1alpha1.ClusterID{"lima"},
 			Conditions: []metav1.Condition{{

@@ -34,7 +34,7 @@ func TestTheDocsShowTheTables(t *testing.T) {
 func TestTheDocsNameEachBoundAndSetting(t *testing.T) {
 	text := regexp.MustCompile(`\s+`).ReplaceAllString(readPage(t), " ")
 	for _, want := range []string{
-		fmt.Sprintf("| time for one provider | %.0f s; `--request-timeout` changes it. Ten providers", peering.TimeLimit.Seconds()),
+		fmt.Sprintf("A provider has %.0f s, which `--request-timeout` changes; ten are asked at a time.", peering.TimeLimit.Seconds()),
 		fmt.Sprintf("| %d | something is missing or has expired", statusIncomplete),
 		fmt.Sprintf("| %d | nothing fits", statusNoFit),
 	} {

@@ -67,10 +67,10 @@ func TestOnlyWhatChangesIsShownAgain(t *testing.T) {
 		"nothing":  {same, nil},
 		"a reason": {func(c *federation.Choice) { row(c, 0).Because = "other"; c.Status.ObservedTime = nil }, nil},
 		"a price": {func(c *federation.Choice) { row(c, 0).Resources[0].Price = "0.04" },
-			[]string{"milan oslo yes 99.982% 10.4ms cpu 0.03 -> cpu 0.04 cpu 12, memory 48Gi Price cpu 0.03 (666), Uptime 99.982 % (1000)"}},
+			[]string{"milan oslo yes 99.982% 10.4ms cpu 0.03 EUR -> cpu 0.04 EUR cpu 12, memory 48Gi Price cpu 0.03 (666), Uptime 99.982 % (1000)"}},
 		"a provider": {func(c *federation.Choice) {
 			c.Status.Providers = append(c.Status.Providers[:1:1], v1alpha1.ChoiceOfProvider{ClusterID: "turin"})
-		}, []string{"milan turin - -> no - - - - -", "milan paris no -> - 100% -> - - cpu 0.02 -> - cpu 3500m -> - -"}},
+		}, []string{"milan turin - -> no - - - - -", "milan paris no -> - 100% -> - - cpu 0.02 EUR -> - cpu 3500m -> - -"}},
 		"the state": {func(c *federation.Choice) {
 			c.Status.Conditions[0].Reason = v1alpha1.ProviderChoiceNotAllowed
 			c.Status.Draining, c.Status.Unknown = nil, nil
@@ -97,6 +97,9 @@ func TestTermsAreReadAsTheyAreWritten(t *testing.T) {
 		"uptime=99.5,latency=50,price.cpu=0.03,remaining.cpu=4": "",
 		"uptime>=99.5,latency<=50":                              "uptime=99.5,latency=50",
 		"price.nvidia.com/gpu=1.85":                             "",
+		"measured.carbon<=210,measured.score>=0.5":              "",
+		"measured.carbon=210":                                   `"measured.carbon=210" is no requirement: write measured.carbon<=BOUND or measured.carbon>=BOUND`,
+		"measured<=210":                                         `"measured" is not a KPI`,
 		"uptime":                                                `"uptime" has no bound: write KPI=BOUND`,
 		"uptime=":                                               `write uptime=BOUND, which means uptime >= BOUND`,
 		"uptime<=99":                                            `write uptime=BOUND, which means uptime >= BOUND`,
@@ -123,9 +126,10 @@ func TestTermsAreReadAsTheyAreWritten(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"price.cpu=2,uptime": "price.cpu=2,uptime=1",
-		"uptime=x":           `"uptime=x" has no weight: write a number, as in uptime=2`,
-		"":                   `"" is not a KPI`,
+		"price.cpu=2,uptime":                      "price.cpu=2,uptime=1",
+		"measured.carbon=3,measured.score.higher": "measured.carbon=3,measured.score.higher=1",
+		"uptime=x": `"uptime=x" has no weight: write a number, as in uptime=2`,
+		"":         `"" is not a KPI`,
 	} {
 		got, err := parsePrefer([]string{text})
 		again, _ := got.([]v1alpha1.Preference)
@@ -137,12 +141,12 @@ func TestTermsAreReadAsTheyAreWritten(t *testing.T) {
 
 // Each KPI of the API can be written.
 func TestEachKPIHasAWord(t *testing.T) {
-	for _, kpi := range []v1alpha1.KPI{v1alpha1.KPIUptime, v1alpha1.KPILatency, v1alpha1.KPIPrice, v1alpha1.KPIRemaining} {
+	for _, kpi := range []v1alpha1.KPI{v1alpha1.KPIUptime, v1alpha1.KPILatency, v1alpha1.KPIPrice, v1alpha1.KPIRemaining, v1alpha1.KPIMeasured} {
 		if !slices.ContainsFunc(terms, func(t term) bool { return t.kpi == kpi }) {
 			t.Errorf("%s has no word", kpi)
 		}
 	}
-	if got := nameOf("Measured", "carbon"); got != "Measured.carbon" {
+	if got := nameOf("Heat", "cpu", ""); got != "Heat.cpu" {
 		t.Errorf("a KPI of a newer broker is shown as %s", got)
 	}
 }

@@ -112,14 +112,15 @@ func table(all []broker) *output.Table {
 		if all[i].Choice == nil {
 			continue
 		}
-		for j := range all[i].Choice.Status.Providers {
-			t.Add(cells(all[i].ClusterID, &all[i].Choice.Status.Providers[j])...)
+		s := &all[i].Choice.Status
+		for j := range s.Providers {
+			t.Add(cells(all[i].ClusterID, &s.Providers[j], s.Currency)...)
 		}
 	}
 	return t
 }
 
-func cells(broker string, p *v1alpha1.ChoiceOfProvider) []string {
+func cells(broker string, p *v1alpha1.ChoiceOfProvider, currency v1alpha1.Currency) []string {
 	unit := func(value, unit string) string {
 		if value == "" {
 			return ""
@@ -137,9 +138,13 @@ func cells(broker string, p *v1alpha1.ChoiceOfProvider) []string {
 		prices.Add(r.Name, r.Price)
 		remaining.Add(r.Name, r.Remaining)
 	}
+	price := prices.String()
+	if currency != "" && price != "" {
+		price += " " + string(currency)
+	}
 	return []string{
 		broker, string(p.ClusterID), chosen, unit(p.UptimePercent, "%"), unit(p.LatencyMs, "ms"),
-		prices.String(), remaining.String(), why,
+		price, remaining.String(), why,
 	}
 }
 

@@ -15,39 +15,61 @@ import (
 type term struct {
 	word string
 	kpi  v1alpha1.KPI
-	// ofResource is set if the KPI is of a resource, which follows after a point. min is set if a requirement is the
-	// least that is good.
-	ofResource, min bool
+	// of is what the KPI is of, which follows after a point: a resource, or the name of a measurement. It is empty
+	// for a KPI of the provider. sign is the one of a requirement, empty for either.
+	of, sign string
 }
 
+const (
+	ofResource, ofName = "RESOURCE", "NAME"
+	atMost, atLeast    = "<=", ">="
+)
+
 var terms = []term{
-	{word: "uptime", kpi: v1alpha1.KPIUptime, min: true},
-	{word: "latency", kpi: v1alpha1.KPILatency},
-	{word: "price", kpi: v1alpha1.KPIPrice, ofResource: true},
-	{word: "remaining", kpi: v1alpha1.KPIRemaining, ofResource: true, min: true},
+	{word: "uptime", kpi: v1alpha1.KPIUptime, sign: atLeast},
+	{word: "latency", kpi: v1alpha1.KPILatency, sign: atMost},
+	{word: "price", kpi: v1alpha1.KPIPrice, of: ofResource, sign: atMost},
+	{word: "remaining", kpi: v1alpha1.KPIRemaining, of: ofResource, sign: atLeast},
+	{word: "measured", kpi: v1alpha1.KPIMeasured, of: ofName},
+}
+
+// higher follows the name of a measurement in a preference for large values.
+const higher = ".higher"
+
+// kpi is a KPI of a requirement or of a preference.
+type kpi struct {
+	term
+	resource v1alpha1.ResourceName
+	name     v1alpha1.MeasureName
 }
 
 // kpiOf parses the name of a KPI, such as uptime or price.cpu.
-func kpiOf(name string) (t term, resource v1alpha1.ResourceName, err error) {
-	word, of, dotted := strings.Cut(name, ".")
+func kpiOf(text string) (k kpi, err error) {
+	word, of, dotted := strings.Cut(text, ".")
 	i := slices.IndexFunc(terms, func(t term) bool { return t.word == word })
-	if i < 0 || dotted != terms[i].ofResource || dotted && of == "" {
-		return t, "", fmt.Errorf("%q is not a KPI: "+
-			"write uptime, latency, price.RESOURCE or remaining.RESOURCE, such as price.cpu", name)
+	if i < 0 || dotted != (terms[i].of != "") || dotted && of == "" {
+		return k, fmt.Errorf("%q is not a KPI: "+
+			"write uptime, latency, price.RESOURCE, remaining.RESOURCE or measured.NAME, such as price.cpu", text)
 	}
-	return terms[i], v1alpha1.ResourceName(of), nil
+	switch k.term = terms[i]; k.of {
+	case ofResource:
+		k.resource = v1alpha1.ResourceName(of)
+	case ofName:
+		k.name = v1alpha1.MeasureName(of)
+	}
+	return k, nil
 }
 
 // nameOf writes a KPI as kpiOf reads it.
-func nameOf(kpi v1alpha1.KPI, resource v1alpha1.ResourceName) string {
+func nameOf(kpi v1alpha1.KPI, resource v1alpha1.ResourceName, measure v1alpha1.MeasureName) string {
 	name := string(kpi)
 	for _, t := range terms {
 		if t.kpi == kpi {
 			name = t.word
 		}
 	}
-	if resource != "" {
-		name += "." + string(resource)
+	if of := cmp.Or(string(resource), string(measure)); of != "" {
+		name += "." + of
 	}
 	return name
 }
@@ -60,19 +82,17 @@ func parseRequire(args []string) (any, error) {
 		if at < 0 {
 			return nil, fmt.Errorf("%q has no bound: write KPI=BOUND, such as uptime=99.5", item)
 		}
-		t, resource, err := kpiOf(item[:at])
+		k, err := kpiOf(item[:at])
 		if err != nil {
 			return nil, err
 		}
-		bound, sign := strings.TrimLeft(item[at:], "<>="), "<="
-		if t.min {
-			sign = ">="
+		bound := strings.TrimLeft(item[at:], "<>=")
+		sign, err := k.signOf(item[:at], item[at:len(item)-len(bound)], bound)
+		if err != nil {
+			return nil, err
 		}
-		if written := item[at : len(item)-len(bound)]; written != "=" && written != sign || bound == "" {
-			return nil, fmt.Errorf("%q is no requirement: write %s=BOUND, which means %[2]s %s BOUND", item, item[:at], sign)
-		}
-		r := v1alpha1.Requirement{KPI: t.kpi, Resource: resource, Max: v1alpha1.Decimal(bound)}
-		if t.min {
+		r := v1alpha1.Requirement{KPI: k.kpi, Resource: k.resource, Name: k.name, Max: v1alpha1.Decimal(bound)}
+		if sign == atLeast {
 			r.Min, r.Max = r.Max, ""
 		}
 		all = append(all, r)
@@ -80,24 +100,47 @@ func parseRequire(args []string) (any, error) {
 	return all, nil
 }
 
+// signOf returns whether a bound is the least or the most, given what is written before it.
+func (k *kpi) signOf(name, written, bound string) (string, error) {
+	switch {
+	case bound != "" && (written == k.sign || written == "=" && k.sign != ""):
+		return k.sign, nil
+	case bound != "" && k.sign == "" && (written == atMost || written == atLeast):
+		return written, nil
+	case k.sign == "":
+		return "", fmt.Errorf("%q is no requirement: write %s<=BOUND or %[2]s>=BOUND", name+written+bound, name)
+	}
+	return "", fmt.Errorf("%q is no requirement: write %s=BOUND, which means %[2]s %s BOUND",
+		name+written+bound, name, k.sign)
+}
+
 func requireText(all []v1alpha1.Requirement) string {
 	var texts []string
 	for _, r := range all {
-		texts = append(texts, nameOf(r.KPI, r.Resource)+"="+string(cmp.Or(r.Min, r.Max)))
+		sign := "="
+		if r.KPI == v1alpha1.KPIMeasured {
+			if sign = atMost; r.Min != "" {
+				sign = atLeast
+			}
+		}
+		texts = append(texts, nameOf(r.KPI, r.Resource, r.Name)+sign+string(cmp.Or(r.Min, r.Max)))
 	}
 	return strings.Join(texts, ",")
 }
 
-// parsePrefer parses preferences with their weights, such as price.cpu=2,uptime.
+// parsePrefer parses preferences with their weights, such as price.cpu=2,uptime,measured.score.higher.
 func parsePrefer(args []string) (any, error) {
 	var all []v1alpha1.Preference
 	for item := range strings.SplitSeq(strings.Join(args, ","), ",") {
 		name, weight, weighted := strings.Cut(item, "=")
-		t, resource, err := kpiOf(name)
+		k, err := kpiOf(name)
 		if err != nil {
 			return nil, err
 		}
-		p := v1alpha1.Preference{KPI: t.kpi, Resource: resource, Weight: 1}
+		p := v1alpha1.Preference{KPI: k.kpi, Resource: k.resource, Name: k.name, Weight: 1}
+		if before, more := strings.CutSuffix(string(k.name), higher); more {
+			p.Name, p.Better = v1alpha1.MeasureName(before), v1alpha1.BetterHigher
+		}
 		if weighted {
 			if p.Weight, err = parseCount(weight); err != nil {
 				return nil, fmt.Errorf("%q has no weight: write a number, as in %s=2", item, name)
@@ -111,7 +154,11 @@ func parsePrefer(args []string) (any, error) {
 func preferText(all []v1alpha1.Preference) string {
 	var texts []string
 	for _, p := range all {
-		texts = append(texts, fmt.Sprintf("%s=%d", nameOf(p.KPI, p.Resource), p.Weight))
+		name := nameOf(p.KPI, p.Resource, p.Name)
+		if p.Better == v1alpha1.BetterHigher {
+			name += higher
+		}
+		texts = append(texts, fmt.Sprintf("%s=%d", name, p.Weight))
 	}
 	return strings.Join(texts, ",")
 }

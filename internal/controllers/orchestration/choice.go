@@ -146,6 +146,7 @@ func (c *ownChoice) conclude(now time.Time) {
 // show sets the providers, with what the broker has measured.
 func (c *ownChoice) show() {
 	s, byID := c.status, map[string]v1alpha1.ChoiceOfProvider{}
+	s.Currency = c.decider.object.Spec.Currency
 	for _, p := range c.got.Chosen {
 		byID[p.ID] = v1alpha1.ChoiceOfProvider{Chosen: true, Because: because(p.Because)}
 	}

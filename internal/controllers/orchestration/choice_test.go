@@ -126,6 +126,7 @@ func TestWhatAProviderChoiceIsTold(t *testing.T) {
 		for _, namespaces := range []int{0, 1} {
 			t.Run(fmt.Sprintf("%s with %d namespaces", tc.name, namespaces), func(t *testing.T) {
 				o := chosenBy("o")
+				o.Spec.Currency = "EUR"
 				w := worldOf(t)
 				if tc.change != nil {
 					tc.change(w, o)
@@ -136,6 +137,9 @@ func TestWhatAProviderChoiceIsTold(t *testing.T) {
 				p := w.work(noon)
 				if got := summary(p.choices[0].status); got != tc.want {
 					t.Errorf("got %s, want %s", got, tc.want)
+				}
+				if s := p.choices[0].status; (s.Currency == "EUR") != (len(s.Providers) > 0) {
+					t.Errorf("the currency is %q, with %d providers", s.Currency, len(s.Providers))
 				}
 				for _, next := range p.writes {
 					if next.namespace != "rome-000" {
