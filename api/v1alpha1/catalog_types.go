@@ -234,7 +234,8 @@ type OfferStatus struct {
 	LoadBalancerClasses []string `json:"loadBalancerClasses,omitempty"`
 
 	// Providers are the clusters that stand behind the class, with what they publish to this one: the first
-	// 64 by cluster ID. The consumer itself is never one of them. Absent unless the provider shows them.
+	// 64 by cluster ID, with four classes each at most. The consumer itself is never one of them. Absent
+	// unless the provider shows them.
 	// +optional
 	// +listType=map
 	// +listMapKey=clusterID

@@ -2,6 +2,7 @@ package federation
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,15 +20,18 @@ const maxBehind = maxOffer / 2 / v1alpha1.MaxOfferProviders
 // encoded.
 const maxValid = 24 * time.Hour
 
+// maxClasses bounds the classes of one provider in an Offer of this cluster. A provider that is a consumer too can
+// write ResourceSlices of any class into its tenant namespace: it must not take the places of the others.
+const maxClasses = 4
+
 // Behind returns what consumers of this cluster may see of its providers, by provider: of the Offers that Ours
-// returns, those that have not expired.
+// returns, the first that have not expired.
 func (s *Source) Behind(now time.Time) map[string][]v1alpha1.OfferProvider {
 	all := map[string][]v1alpha1.OfferProvider{}
 	for id, offers := range s.Ours(now) {
-		for i := range offers {
-			if !offers[i].Expired {
-				all[id] = append(all[id], behindOf(id, &offers[i], now))
-			}
+		offers = slices.DeleteFunc(offers, func(o rest.FederationOffer) bool { return o.Expired })
+		for i := range offers[:min(len(offers), maxClasses)] {
+			all[id] = append(all[id], behindOf(id, &offers[i], now))
 		}
 	}
 	return all

@@ -2,12 +2,16 @@ package federation
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -51,6 +55,43 @@ func TestWhatIsShownOfAProviderIsBounded(t *testing.T) {
 		if err != nil || len(text) > maxBehind || got.ValidUntil.After(noon.Add(24*time.Hour)) || (got.Title != "") != tc.title || (got.Labels != nil) != tc.labels || (got.Prices != nil) != tc.prices {
 			t.Errorf("%s: %v, %d bytes: %s", name, err, len(text), text)
 		}
+	}
+}
+
+// known is a Source of a provider that has been read, where this cluster has an identity.
+func known(id string, offers ...rest.FederationOffer) *Source {
+	s := New(nil, nil, logr.Discard())
+	s.peerings.ids.Put("liqo-tenant-"+id+"/controlplane", "", "1", identity{Identity{Provider: id, Namespace: "liqo-tenant-" + id}, true})
+	s.providers[id] = &provider{offers: offers, read: noon}
+	return s
+}
+
+// forge adds ResourceSlices that the cluster of a tenant namespace has written there, and accepted by itself.
+func forge(s *Source, namespace, provider string, n int) {
+	for i := range n {
+		class := fmt.Sprintf("class-%03d", i)
+		s.peerings.slices.Put(namespace+"/"+class, "", "1", slice{provider, rest.FederationSlice{Name: class, Class: class, Accepted: true}})
+	}
+}
+
+// Liqo lets one that is a consumer too write ResourceSlices, with their status, into the namespace of the peering.
+func TestAProviderThatGrantsItselfClassesHidesNoOther(t *testing.T) {
+	var offers []rest.FederationOffer
+	for i := range maxOffers {
+		o := rest.FederationOffer{OfferStatus: v1alpha1.OfferStatus{Class: fmt.Sprintf("class-%03d", i), ValidUntil: metav1.NewTime(noon.Add(time.Hour))}}
+		if i == 1 {
+			o.ValidUntil = metav1.NewTime(noon)
+		}
+		offers = append(offers, o)
+	}
+	s := known("oslo", offers...)
+	forge(s, "liqo-tenant-oslo", "oslo", maxOffers)
+	var got []string
+	for _, p := range s.Behind(noon)["oslo"] {
+		got = append(got, p.Class)
+	}
+	if want := []string{"class-000", "class-002", "class-003", "class-004"}; !slices.Equal(got, want) {
+		t.Errorf("%d classes are shown: %s, want %s", len(got), got, want)
 	}
 }
 
