@@ -95,6 +95,17 @@ func TestAProviderThatGrantsItselfClassesHidesNoOther(t *testing.T) {
 	}
 }
 
+func TestAConsumerCannotInventProviders(t *testing.T) {
+	s := known("oslo")
+	forge(s, "liqo-tenant-rome", "oslo", 1)
+	forge(s, "liqo-tenant-rome", "atlantis", 1)
+	s.peerings.slices.Put("liqo-tenant-oslo/ours", "", "1", slice{"oslo", rest.FederationSlice{Name: "ours", Class: "gold"}})
+	f := s.Federation(noon)
+	if len(f.Providers) != 1 || f.Providers[0].ClusterID != "oslo" || len(f.Providers[0].Liqo.Slices) != 1 || f.Providers[0].Liqo.Slices[0].Name != "ours" {
+		t.Errorf("%+v", f.Providers)
+	}
+}
+
 func TestProvidersBehindAnOfferAreThoseOfAStranger(t *testing.T) {
 	provider := func(edit func(p map[string]any)) map[string]any {
 		p := map[string]any{

@@ -140,16 +140,27 @@ func (p *peerings) identities() (all []Identity) {
 	return all
 }
 
-// accepted returns the classes in which this cluster has an accepted ResourceSlice, by provider. A ResourceSlice
-// counts in the namespace of an identity at the provider: Liqo lets each consumer write any ResourceSlice, with its
-// status, into a namespace of its own.
-func (p *peerings) accepted() map[string]map[string]bool {
-	at, all := map[[2]string]bool{}, map[string]map[string]bool{}
+// ours returns the ResourceSlices of this cluster, by key: those in the namespace of an identity at their provider.
+// Liqo lets each consumer write any ResourceSlice, with its status, into a namespace of its own.
+func (p *peerings) ours() map[string]slice {
+	at := map[[2]string]bool{}
 	for _, id := range p.identities() {
 		at[[2]string{id.Namespace, id.Provider}] = true
 	}
+	all := map[string]slice{}
 	for key, s := range p.slices.All() {
-		if !s.Accepted || !at[[2]string{path.Dir(key), s.provider}] {
+		if at[[2]string{path.Dir(key), s.provider}] {
+			all[key] = s
+		}
+	}
+	return all
+}
+
+// accepted returns the classes in which this cluster has an accepted ResourceSlice, by provider.
+func (p *peerings) accepted() map[string]map[string]bool {
+	all := map[string]map[string]bool{}
+	for _, s := range p.ours() {
+		if !s.Accepted {
 			continue
 		}
 		if all[s.provider] == nil {
@@ -176,7 +187,7 @@ func (p *peerings) byProvider() map[string]*rest.FederationProvider {
 		}
 		return all[id].Liqo
 	}
-	nodes, ours := p.nodes.All(), p.slices.All()
+	nodes, ours := p.nodes.All(), p.ours()
 	for _, key := range slices.Sorted(maps.Keys(nodes)) {
 		if id := nodes[key]; id != "" {
 			known := of(id)
@@ -184,10 +195,8 @@ func (p *peerings) byProvider() map[string]*rest.FederationProvider {
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(ours)) {
-		if s := ours[key]; s.provider != "" {
-			known := of(s.provider)
-			known.Slices = append(known.Slices, s.FederationSlice)
-		}
+		known := of(ours[key].provider)
+		known.Slices = append(known.Slices, ours[key].FederationSlice)
 	}
 	return all
 }
