@@ -12,8 +12,8 @@ import (
 )
 
 // addPrices adds the prices in the Offers of a provider, of resources without a note yet, and notes of each where
-// it comes from, or why it does not count. The highest counts: which class a pod runs in is not known. A price in
-// another currency makes that of its resource unknown, so that a provider cannot hide a high one.
+// it comes from, or why it does not count. The highest counts: which class a pod runs in is not known. With a price in
+// another currency the highest is not known either, and none counts.
 func addPrices(
 	values map[broker.Measure]int64, notes map[broker.Measure]string, offers []rest.FederationOffer,
 	currency v1alpha1.Currency,
@@ -48,9 +48,7 @@ func offeredPrice(
 			if !known {
 				note = fmt.Sprintf("its Offer %s has expired", o.Class)
 			}
-		case o.Currency == "":
-			return 0, "its price has no currency", false
-		case o.Currency != currency && currency == "":
+		case currency == "":
 			return 0, fmt.Sprintf("its price is in %s: write currency: %s", o.Currency, o.Currency), false
 		case o.Currency != currency:
 			return 0, fmt.Sprintf("its price is in %s: write one in %s as an annotation", o.Currency, currency), false
