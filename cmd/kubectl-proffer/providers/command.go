@@ -41,6 +41,19 @@ const examples = `  # The providers of each broker
   # For a script
   kubectl proffer providers -o json`
 
+const requireLong = `Require a minimum or maximum of KPIs of a provider, instead of what was required before:
+
+  uptime=99.5           at least this uptime, in percent
+  latency=50            at most this latency, in milliseconds
+  price.cpu=0.03        at most this price of a resource for an hour, in the broker's currency
+  remaining.cpu=4       at least this free amount of a resource
+  measured.NAME<=BOUND  at most, or with >= at least, this value that the broker's admin has
+                        measured; write it in quotes`
+
+const preferLong = `Rank the providers by KPIs, each with a weight, 1 if it has none, instead of what was preferred
+before. The KPIs are those of require. Less is better of latency, price and measured.NAME, more of
+uptime, remaining and measured.NAME.higher.`
+
 // answerLimit bounds what a command waits for the broker to follow a choice.
 const answerLimit = 30 * time.Second
 
@@ -82,12 +95,14 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		}),
 		o.setter("require", parseRequire, "none", cobra.Command{
 			Use:   "require KPI=BOUND[,KPI=BOUND...] | --none",
-			Short: "Require a least uptime or remainder, or a highest latency or price, of a provider",
+			Short: "Require a minimum or maximum of KPIs of a provider",
+			Long:  requireLong,
 			Example: "  kubectl proffer providers require " +
 				"uptime=99.5,latency=50,price.cpu=0.03,remaining.cpu=4",
 		}),
 		o.setter("prefer", parsePrefer, "none", cobra.Command{
-			Use: "prefer KPI[=WEIGHT][,KPI[=WEIGHT]...] | --none", Short: "Rank the providers",
+			Use: "prefer KPI[=WEIGHT][,KPI[=WEIGHT]...] | --none", Short: "Rank the providers by KPIs",
+			Long:    preferLong,
 			Example: "  kubectl proffer providers prefer price.cpu=2,uptime",
 		}),
 		o.setter("count", func(args []string) (any, error) { return parseCount(strings.Join(args, " ")) }, "none",

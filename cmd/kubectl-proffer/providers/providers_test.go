@@ -139,6 +139,15 @@ func TestTermsAreReadAsTheyAreWritten(t *testing.T) {
 	}
 }
 
+func TestProvidersAreSeparatedBySpacesOrCommas(t *testing.T) {
+	for text, want := range map[string]string{"oslo": "oslo", "oslo paris": "oslo paris", "oslo,paris": "oslo paris", "oslo, paris": "", "oslo,": ""} {
+		got, err := parseProviders(strings.Split(text, " "))
+		if ids, _ := got.([]string); strings.Join(ids, " ") != want || (err != nil) != (want == "") {
+			t.Errorf("%s: got %s, %v", text, ids, err)
+		}
+	}
+}
+
 // Each KPI of the API can be written.
 func TestEachKPIHasAWord(t *testing.T) {
 	for _, kpi := range []v1alpha1.KPI{v1alpha1.KPIUptime, v1alpha1.KPILatency, v1alpha1.KPIPrice, v1alpha1.KPIRemaining, v1alpha1.KPIMeasured} {

@@ -171,12 +171,14 @@ func parseCount(text string) (int32, error) {
 	return int32(n), nil
 }
 
-// parseProviders checks only that there are some: the broker says which ones it has.
+// parseProviders parses IDs, which may have commas between them like all other terms. The broker says which ones it
+// has.
 func parseProviders(args []string) (any, error) {
-	if slices.Contains(args, "") {
-		return nil, errors.New("the ID of a provider is empty")
+	ids := strings.Split(strings.Join(args, ","), ",")
+	if slices.Contains(ids, "") {
+		return nil, errors.New("the ID of a provider is empty: write the IDs with a space or a comma between them")
 	}
-	return args, nil
+	return ids, nil
 }
 
 // wish is a spec as the commands that write it, without their beginning.
