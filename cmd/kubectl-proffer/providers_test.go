@@ -147,7 +147,7 @@ func TestAChoiceThatIsNotFollowedEndsWithAnError(t *testing.T) {
 	choice := operatortest.Choice(v1alpha1.ProviderChoiceSpec{}, 1, metav1.Now().Time)
 	choice.Status.Conditions[0].Status, choice.Status.Conditions[0].Reason = metav1.ConditionFalse, v1alpha1.ProviderChoiceNotAllowed
 	addHostile(t, s, "bern", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(choice) })
-	status, stdout, _ := plugin(t, s, "providers", "choose", "--all", "--broker=bern")
+	status, stdout, _ := plugin(t, s, "providers", "--broker", "bern", "choose", "--all")
 	if status != 1 || !strings.Contains(stdout, "bern: NotAllowed: ") || !slices.Contains(strings.Split(stdout, "\n"), "bern: all that the broker allows") {
 		t.Errorf("%d %s", status, stdout)
 	}

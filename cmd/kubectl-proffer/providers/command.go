@@ -82,8 +82,6 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		ValidArgsFunction: cobra.NoFileCompletions,
 		RunE:              func(cmd *cobra.Command, _ []string) error { return o.show(cmd.Context()) },
 	}
-	cmd.PersistentFlags().StringVar(&o.broker, "broker", "", "The broker with this cluster ID, if there are several.")
-	complete.Flag(cmd, "broker", peering.Complete(flags))
 	cmd.Flags().BoolVarP(&o.watch, "watch", "w", false,
 		"After the table, show each change as \"old -> new\", until Ctrl-C.")
 	complete.FormatFlag(cmd, &o.format, output.JSON, output.YAML)
@@ -116,6 +114,10 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 			RunE: func(cmd *cobra.Command, _ []string) error { return o.reset(cmd.Context()) },
 		},
 	)
+	for _, c := range append(cmd.Commands(), cmd) { // The help of a command does not show the flags of its parents.
+		c.Flags().StringVar(&o.broker, "broker", "", "The broker with this cluster ID, if there are several.")
+		complete.Flag(c, "broker", peering.Complete(flags))
+	}
 	return cmd
 }
 
