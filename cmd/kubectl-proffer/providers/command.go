@@ -50,9 +50,9 @@ const requireLong = `Require a minimum or maximum of KPIs of a provider, instead
   measured.NAME<=BOUND  at most, or with >= at least, this value that the broker's admin has
                         measured; write it in quotes`
 
-const preferLong = `Rank the providers by KPIs, each with a weight, 1 if it has none, instead of what was preferred
-before. The KPIs are those of require. Less is better of latency, price and measured.NAME, more of
-uptime, remaining and measured.NAME.higher.`
+const preferLong = `Rank the providers by the KPIs of require, with weights (default 1), instead of what was preferred
+before. Less is better of latency, price and measured.NAME, more of uptime, remaining and
+measured.NAME.higher.`
 
 // answerLimit bounds what a command waits for the broker to follow a choice.
 const answerLimit = 30 * time.Second
@@ -115,7 +115,7 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 		},
 	)
 	for _, c := range append(cmd.Commands(), cmd) { // The help of a command does not show the flags of its parents.
-		c.Flags().StringVar(&o.broker, "broker", "", "The broker with this cluster ID, if there are several.")
+		c.Flags().StringVar(&o.broker, "broker", "", "The broker, by its cluster ID.")
 		complete.Flag(c, "broker", peering.Complete(flags))
 	}
 	return cmd
