@@ -1,6 +1,7 @@
 package orchestration
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"sync"
@@ -265,6 +266,15 @@ func TestNothingIsChosenBeforeTheFirstReadings(t *testing.T) {
 	l.orchestrate("eur", strings.Replace(cheapestInEUR, "minutes: 0", "minutes: 10", 1))
 	l.run()
 	l.until(ns, "DefaultName Remote: In oslo")
+}
+
+func TestWithoutACurrencyNoReadingIsAwaited(t *testing.T) {
+	l := newLab(t)
+	ns := l.sent("team-rome", "team")
+	l.federation = &federated{unread: math.MaxInt}
+	l.orchestrate("any", "{count: 1}")
+	l.run()
+	l.until(ns, "DefaultName Remote: In milan")
 }
 
 func TestAMeasuredValueCountsUntilItsTime(t *testing.T) {

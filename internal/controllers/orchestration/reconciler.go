@@ -150,8 +150,8 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	r.missing = false
 	now := r.Now().UTC().Truncate(time.Second)
-	if r.Federation != nil && !r.Federation.Complete(now) {
-		return reconcile.Result{RequeueAfter: retryAfter}, nil // A price that is not read yet would move consumers.
+	if r.awaitsPrices(now) {
+		return reconcile.Result{RequeueAfter: retryAfter}, nil
 	}
 	p, err := r.plan(ctx, now)
 	if p == nil {
@@ -167,6 +167,20 @@ func (r *reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return finished(ctx, retryAfter, writes.err())
 	}
 	return finished(ctx, p.wait(now), writes.err())
+}
+
+// awaitsPrices reports whether an Orchestration compares prices in Offers of which some are not read yet: they would
+// move consumers.
+func (r *reconciler) awaitsPrices(now time.Time) bool {
+	if r.Federation == nil {
+		return false
+	}
+	for _, o := range r.caches.orchestrations.All() {
+		if o.object.Spec.Currency != "" {
+			return !r.Federation.Complete(now)
+		}
+	}
+	return false
 }
 
 // finished returns the result of a pass: the next one follows after this time, or after the back-off of an
