@@ -2,18 +2,15 @@ package orchestration
 
 import (
 	"cmp"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/broker"
@@ -137,10 +134,7 @@ func (c *ownChoice) conclude(now time.Time) {
 		ready, reason = metav1.ConditionTrue, v1alpha1.ProviderChoiceInForce
 		message = "The choice follows this ProviderChoice"
 	}
-	meta.SetStatusCondition(&c.status.Conditions, metav1.Condition{
-		Type: readyCondition, Status: ready, Reason: reason, Message: kube.Shorten(message, kube.MaxMessage),
-		ObservedGeneration: c.object.Generation, LastTransitionTime: metav1.NewTime(now),
-	})
+	meta.SetStatusCondition(&c.status.Conditions, readyIs(ready, reason, message, c.object.Generation, now))
 }
 
 // show sets the providers, with what the broker has measured.
@@ -197,41 +191,4 @@ func resourcesOf(values map[broker.Measure]int64) []v1alpha1.ResourceOfProvider 
 		return cmp.Compare(a.Name, b.Name)
 	})
 	return all[:min(len(all), v1alpha1.MaxChoiceResources)]
-}
-
-// due reports whether the status has to be written: something changed that does not change all the time,
-// or its measurements are old.
-func (c *ownChoice) due() bool {
-	before := &c.object.Status
-	return !sameChoice(before, c.status) || before.ObservedTime == nil ||
-		c.status.ObservedTime.Sub(before.ObservedTime.Time) >= statusInterval
-}
-
-// sameChoice reports whether the statuses differ in nothing but what changes all the time.
-func sameChoice(before, now *v1alpha1.ProviderChoiceStatus) bool {
-	return equality.Semantic.DeepEqual(lastingChoice(before), lastingChoice(now))
-}
-
-// choiceContent renders what lasts in a status, without its times, for the pacer.
-func choiceContent(uid types.UID, s *v1alpha1.ProviderChoiceStatus) string {
-	out := lastingChoice(s)
-	for i := range out.Conditions {
-		out.Conditions[i].LastTransitionTime = metav1.Time{}
-	}
-	for i := range out.Draining {
-		out.Draining[i].Until = nil
-	}
-	text, _ := json.Marshal(out) // A status can always be encoded.
-	return string(uid) + string(text)
-}
-
-// lastingChoice returns what does not change all the time: without the time, the measurements and reasons.
-func lastingChoice(s *v1alpha1.ProviderChoiceStatus) *v1alpha1.ProviderChoiceStatus {
-	out := s.DeepCopy()
-	out.ObservedTime = nil
-	for i := range out.Providers {
-		p := &out.Providers[i]
-		*p = v1alpha1.ChoiceOfProvider{ClusterID: p.ClusterID, Chosen: p.Chosen, RejectedBy: p.RejectedBy}
-	}
-	return out
 }

@@ -212,7 +212,8 @@ func TestTheStatusOfAProviderChoiceIsWrittenForAmountsOnceAMinute(t *testing.T) 
 		{"an edit", time.Second, func() { object.Generation++ }, true},
 	} {
 		tc.change()
-		if got := w.work(noon.Add(tc.passed)).choices[0].due(); got != tc.due {
+		c := w.work(noon.Add(tc.passed)).choices[0]
+		if got := ofChoices.due(&c.object.Status, c.status); got != tc.due {
 			t.Errorf("%s: due %t", tc.name, got)
 		}
 	}

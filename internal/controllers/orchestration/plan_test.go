@@ -184,7 +184,7 @@ func TestAStatusIsWrittenForAmountsOnceAMinute(t *testing.T) {
 		{"readiness", time.Second, func() { w.providers[0].Unusable = "it is down" }, true},
 	} {
 		tc.change()
-		if got := due(&o.Status, w.work(noon.Add(tc.passed)).statuses["o"]); got != tc.due {
+		if got := ofOrchestrations.due(&o.Status, w.work(noon.Add(tc.passed)).statuses["o"]); got != tc.due {
 			t.Errorf("%s: due %v", tc.name, got)
 		}
 	}

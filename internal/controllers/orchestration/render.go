@@ -1,7 +1,6 @@
 package orchestration
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -9,11 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -180,75 +177,7 @@ func setReady(
 	now time.Time,
 ) {
 	s.ObservedGeneration = o.Generation
-	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: readyCondition, Status: ready, Reason: reason, Message: kube.Shorten(message, kube.MaxMessage),
-		ObservedGeneration: o.Generation, LastTransitionTime: metav1.NewTime(now),
-	})
-}
-
-// due reports whether a status has to be written: something changed that does not change all the
-// time, or its measurements are old.
-func due(before, now *v1alpha1.OrchestrationStatus) bool {
-	return !same(before, now) || latest(now).Sub(latest(before)) >= statusInterval
-}
-
-// same reports whether the statuses differ in nothing but what changes all the time.
-func same(before, now *v1alpha1.OrchestrationStatus) bool {
-	return equality.Semantic.DeepEqual(lasting(before), lasting(now))
-}
-
-// contentOf renders what lasts in the status of an Orchestration, without its times, for the pacer. An
-// Orchestration that is created again is another one.
-func contentOf(uid types.UID, s *v1alpha1.OrchestrationStatus) string {
-	out := lasting(s)
-	for i := range out.Conditions {
-		out.Conditions[i].LastTransitionTime = metav1.Time{}
-	}
-	for i := range out.Choices {
-		c := &out.Choices[i]
-		for j := range c.Chosen {
-			c.Chosen[j].Since = metav1.Time{}
-		}
-		for j := range c.Rejected {
-			c.Rejected[j].Left = nil
-		}
-		for j := range c.Notes {
-			c.Notes[j].Until = nil
-		}
-	}
-	text, _ := json.Marshal(out) // A status can always be encoded.
-	return string(uid) + string(text)
-}
-
-// lasting returns what does not change all the time: without times, amounts and their reasons.
-func lasting(s *v1alpha1.OrchestrationStatus) *v1alpha1.OrchestrationStatus {
-	out := s.DeepCopy()
-	for i := range out.Providers {
-		p := &out.Providers[i]
-		*p = v1alpha1.ProviderStatus{ClusterID: p.ClusterID, Ready: p.Ready}
-	}
-	for i := range out.Choices {
-		c := &out.Choices[i]
-		for j := range c.Chosen {
-			c.Chosen[j].Score, c.Chosen[j].Because = 0, ""
-		}
-		slices.SortFunc(c.Chosen, func(a, b v1alpha1.ChosenProvider) int {
-			return strings.Compare(string(a.ClusterID), string(b.ClusterID))
-		})
-		for j := range c.Rejected {
-			c.Rejected[j].Because = ""
-		}
-	}
-	return out
-}
-
-func latest(s *v1alpha1.OrchestrationStatus) (at time.Time) {
-	for i := range s.Providers {
-		if t := s.Providers[i].LastObservedTime; t != nil && t.After(at) {
-			at = t.Time
-		}
-	}
-	return at
+	meta.SetStatusCondition(&s.Conditions, readyIs(ready, reason, message, o.Generation, now))
 }
 
 func timeOf(t time.Time) *metav1.Time {

@@ -59,15 +59,16 @@ type statusWrite struct {
 func (r *reconciler) record(ctx context.Context, p *plan, writes *outcome) (recorded map[string]bool) {
 	recorded = map[string]bool{}
 	for _, o := range p.orchestrations {
-		name, status := o.object.Name, p.statuses[o.object.Name]
-		if !due(&o.object.Status, status) {
+		name, before, status := o.object.Name, &o.object.Status, p.statuses[o.object.Name]
+		if !ofOrchestrations.due(before, status) {
 			recorded[name] = true
 			continue
 		}
 		next := o.object.DeepCopy()
 		next.Status = *status
 		after := r.writeStatus(ctx, statusWrite{
-			kindStatus, orchestrations, next, r.statuses, !same(&o.object.Status, status), contentOf(o.object.UID, status),
+			kindStatus, orchestrations, next, r.statuses,
+			!ofOrchestrations.same(before, status), ofOrchestrations.content(o.object.UID, status),
 		}, writes)
 		if after == nil {
 			continue
@@ -83,13 +84,14 @@ func (r *reconciler) record(ctx context.Context, p *plan, writes *outcome) (reco
 func (r *reconciler) recordChoices(ctx context.Context, p *plan, writes *outcome) {
 	for _, c := range p.choices {
 		before := &c.object.Status
-		if !c.due() {
+		if !ofChoices.due(before, c.status) {
 			continue
 		}
 		next := c.object.DeepCopy()
 		next.Status = *c.status
 		after := r.writeStatus(ctx, statusWrite{
-			kindChoice, providerChoices, next, r.choices, !sameChoice(before, c.status), choiceContent(c.object.UID, c.status),
+			kindChoice, providerChoices, next, r.choices,
+			!ofChoices.same(before, c.status), ofChoices.content(c.object.UID, c.status),
 		}, writes)
 		if after != nil {
 			r.caches.choices.Wrote(after)
