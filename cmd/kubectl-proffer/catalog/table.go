@@ -8,7 +8,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/duration"
 
@@ -35,7 +34,7 @@ func table(c *rest.Federation, format string, now time.Time) *output.Table {
 	for i := range c.Providers {
 		for j := range c.Providers[i].Offers {
 			e := &c.Providers[i].Offers[j]
-			texts := output.Notation(format, "").Lists(checked(e.Available), checked(e.LargestPod))
+			texts := output.Notation(format, "").Lists(federation.AmountsOf(e.Available), federation.AmountsOf(e.LargestPod))
 			available, largest := texts[0], texts[1]
 			row := output.Row{Red: e.Expired, Cells: []string{
 				c.Providers[i].ClusterID, e.Class,
@@ -125,14 +124,5 @@ func amounts(of v1alpha1.Quantities) string {
 
 // exact is amounts in the notation of the table.
 func exact(of v1alpha1.Quantities) string {
-	return output.Pairs(output.Notation(output.Wide, "").Lists(checked(of))[0])
-}
-
-// checked returns amounts by resource. They were checked when they were read.
-func checked(of v1alpha1.Quantities) map[string]resource.Quantity {
-	all := make(map[string]resource.Quantity, len(of))
-	for name, q := range of {
-		all[string(name)] = q.Quantity
-	}
-	return all
+	return output.Pairs(output.Notation(output.Wide, "").Lists(federation.AmountsOf(of))[0])
 }

@@ -90,6 +90,15 @@ func request(o *rest.FederationOffer, amounts v1alpha1.Quantities) (v1alpha1.Qua
 	return all, true
 }
 
+// AmountsOf returns the amounts of an Offer by resource. They were checked when it was read.
+func AmountsOf(of v1alpha1.Quantities) rest.Amounts {
+	all := make(rest.Amounts, len(of))
+	for name, q := range of {
+		all[string(name)] = q.Quantity
+	}
+	return all
+}
+
 // grantable rounds amounts down to ones that can be granted: a request is rounded up.
 func grantable(amounts v1alpha1.Quantities) v1alpha1.Quantities {
 	all := maps.Clone(amounts)

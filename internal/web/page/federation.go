@@ -9,7 +9,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
@@ -59,9 +58,5 @@ func (h *Handler) federation(w http.ResponseWriter, r *http.Request) {
 
 // granted writes amounts for people, as in "cpu=2, memory=4Gi".
 func granted(amounts v1alpha1.Quantities) string {
-	plain := make(map[string]resource.Quantity, len(amounts))
-	for name, q := range amounts {
-		plain[string(name)] = q.Quantity
-	}
-	return cmp.Or(pairs(quantity.Notation(quantity.Human).Lists(plain)[0]), none)
+	return cmp.Or(pairs(quantity.Notation(quantity.Human).Lists(federation.AmountsOf(amounts))[0]), none)
 }
