@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/complete"
@@ -230,28 +231,24 @@ func (o *options) set(ctx context.Context, field string, value any) error {
 // await reads the choice until the broker has answered this generation of it.
 func (o *options) await(ctx context.Context, b broker, generation int64) (*federation.Choice, error) {
 	defer output.Slow(o.streams.ErrOut, "Waiting for the broker")()
-	ctx, cancel := context.WithTimeout(ctx, answerLimit)
-	defer cancel()
-	tick := time.NewTicker(o.period)
-	defer tick.Stop()
-	for {
-		c, err := b.at.Choice(ctx)
-		switch {
-		case err == nil && c == nil:
-			return nil, errors.New("somebody has deleted the ProviderChoice")
-		case err == nil && c.Status.ObservedGeneration >= generation:
-			return c, nil
+	var c *federation.Choice
+	var latest error
+	answered := func(ctx context.Context) (done bool, err error) {
+		c, latest = b.at.Choice(ctx)
+		if c == nil && latest == nil {
+			err = errors.New("somebody has deleted the ProviderChoice")
 		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			if err != nil && !errors.Is(err, context.DeadlineExceeded) {
-				return nil, err
-			}
-			return nil, fmt.Errorf("it has stored the choice, and has not answered within %s: "+
-				"see kubectl proffer providers later", answerLimit)
-		}
+		return c != nil && latest == nil && c.Status.ObservedGeneration >= generation, err
 	}
+	err := wait.PollUntilContextTimeout(ctx, o.period, answerLimit, true, answered)
+	switch {
+	case !wait.Interrupted(err):
+		return c, err
+	case latest != nil && !errors.Is(latest, context.DeadlineExceeded):
+		return nil, latest
+	}
+	return nil, fmt.Errorf("it has stored the choice, and has not answered within %s: "+
+		"see kubectl proffer providers later", answerLimit)
 }
 
 // reset deletes the ProviderChoice.
