@@ -36,6 +36,14 @@ func (p *Provider) shown(m Measure) string {
 	}
 }
 
+// Decimal returns the number of a measured value, empty if it is not measured.
+func (p *Provider) Decimal(m Measure) string {
+	if v, measured := p.Values[m]; measured {
+		return m.Decimal(v)
+	}
+	return ""
+}
+
 // Scope selects clusters: those with one of the IDs, and those whose labels the selector matches. The
 // zero value selects every cluster.
 type Scope struct {

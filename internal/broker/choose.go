@@ -172,9 +172,9 @@ func (c *choosing) unfulfilled(require []Requirement, p *Provider, required stri
 		switch {
 		case !measured:
 			return fmt.Sprintf("%s is %s, and is %s", r.Measure, required, p.shown(r.Measure))
-		case r.KPI.moreIsBetter() && v < r.Bound:
+		case r.KPI.MoreIsBetter() && v < r.Bound:
 			return fmt.Sprintf("%s is %s, and at least %s is %s", r.Measure, p.shown(r.Measure), r.Text(r.Bound), required)
-		case !r.KPI.moreIsBetter() && v > r.Bound:
+		case !r.KPI.MoreIsBetter() && v > r.Bound:
 			return fmt.Sprintf("%s is %s, and at most %s is %s", r.Measure, p.shown(r.Measure), r.Text(r.Bound), required)
 		}
 	}

@@ -285,9 +285,9 @@ func TestDecimals(t *testing.T) {
 		{"0", 9, 0, true, "0"}, {"1.", 3, 1000, true, "1"}, {"1.23456", 3, 1234, true, "1.234"}, {"16", 0, 16, true, "16"},
 		{"", 3, 0, false, ""}, {".5", 3, 0, false, ""}, {"-1", 3, 0, false, ""}, {"1e9", 3, 0, false, ""}, {"99999999999", 9, 0, false, ""},
 	} {
-		got, ok := ParseDecimal(tc.text, tc.decimals)
-		if ok != tc.ok || ok && (got != tc.want || Decimal(got, tc.decimals) != tc.shown) {
-			t.Errorf("%q: %d, %v, shown as %q", tc.text, got, ok, Decimal(got, tc.decimals))
+		got, ok := parseDecimal(tc.text, tc.decimals)
+		if ok != tc.ok || ok && (got != tc.want || decimal(got, tc.decimals) != tc.shown) {
+			t.Errorf("%q: %d, %v, shown as %q", tc.text, got, ok, decimal(got, tc.decimals))
 		}
 	}
 }

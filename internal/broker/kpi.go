@@ -27,23 +27,20 @@ const (
 	MeasuredHigher
 )
 
-// cpu is the resource whose amounts are in milli.
-const cpu = "cpu"
-
 // String returns the name of the KPI.
 func (k KPI) String() string {
 	return [...]string{"Uptime", "Latency", "Price", "Remaining", "Measured", "Measured"}[k]
 }
 
-// moreIsBetter reports whether a larger value is better.
-func (k KPI) moreIsBetter() bool { return k == Uptime || k == Remaining || k == MeasuredHigher }
+// MoreIsBetter reports whether a larger value is better.
+func (k KPI) MoreIsBetter() bool { return k == Uptime || k == Remaining || k == MeasuredHigher }
 
 // decimals is the number of digits after the point of the unit in which values are shown.
 func (m Measure) decimals() int {
 	switch {
 	case m.KPI == Price || m.KPI == MeasuredLower || m.KPI == MeasuredHigher:
 		return 9
-	case m.KPI == Remaining && m.Of != cpu:
+	case m.KPI == Remaining && m.Of != capacity.CPU:
 		return 0
 	}
 	return 3
@@ -61,11 +58,17 @@ func (m Measure) String() string { return strings.TrimSpace(m.KPI.String() + " "
 
 // Text shows a value: an uptime in percent, a latency in milliseconds, cpu in cores.
 func (m Measure) Text(v int64) string {
-	return Decimal(v, m.decimals()) + map[KPI]string{Uptime: " %", Latency: " ms"}[m.KPI]
+	return m.Decimal(v) + map[KPI]string{Uptime: " %", Latency: " ms"}[m.KPI]
 }
 
-// Decimal returns v / 10^decimals, without zeros at the end. A negative v is 0.
-func Decimal(v int64, decimals int) string {
+// Decimal returns the number of a value, in the unit of Text.
+func (m Measure) Decimal(v int64) string { return decimal(v, m.decimals()) }
+
+// Parse reads what Decimal returns, as parseDecimal does.
+func (m Measure) Parse(text string) (int64, bool) { return parseDecimal(text, m.decimals()) }
+
+// decimal returns v / 10^decimals, without zeros at the end. A negative v is 0.
+func decimal(v int64, decimals int) string {
 	digits := strconv.FormatInt(max(0, v), 10)
 	if missing := decimals + 1 - len(digits); missing > 0 {
 		digits = strings.Repeat("0", missing) + digits
@@ -74,9 +77,9 @@ func Decimal(v int64, decimals int) string {
 	return strings.TrimSuffix(digits[:point]+"."+strings.TrimRight(digits[point:], "0"), ".")
 }
 
-// ParseDecimal reads a number without a sign or an exponent as a multiple of 10^-decimals. Further
+// parseDecimal reads a number without a sign or an exponent as a multiple of 10^-decimals. Further
 // digits are dropped. It reports false for any other text, and for what does not fit.
-func ParseDecimal(text string, decimals int) (int64, bool) {
+func parseDecimal(text string, decimals int) (int64, bool) {
 	whole, fraction, _ := strings.Cut(text, ".")
 	fraction += strings.Repeat("0", max(0, decimals-len(fraction)))
 	digits := whole + fraction
@@ -96,7 +99,7 @@ func (m Measure) part(v, best int64) int64 {
 	switch {
 	case v == best:
 		return 1000
-	case m.KPI.moreIsBetter():
+	case m.KPI.MoreIsBetter():
 		return capacity.Share(1000, v, best)
 	default:
 		return capacity.Share(1000, best, v)
@@ -105,13 +108,13 @@ func (m Measure) part(v, best int64) int64 {
 
 // best returns the best value of these providers, of which one is measured.
 func (m Measure) best(providers []*Provider) (best int64) {
-	if !m.KPI.moreIsBetter() {
+	if !m.KPI.MoreIsBetter() {
 		best = math.MaxInt64
 	}
 	for _, p := range providers {
 		switch v, measured := p.Values[m]; {
 		case !measured:
-		case m.KPI.moreIsBetter():
+		case m.KPI.MoreIsBetter():
 			best = max(best, v)
 		default:
 			best = min(best, v)

@@ -177,7 +177,7 @@ func resourcesOf(values map[broker.Measure]int64) []v1alpha1.ResourceOfProvider 
 		r := byName[m.Of]
 		switch m.KPI {
 		case broker.Price:
-			r.Price = broker.Decimal(v, priceDecimals)
+			r.Price = m.Decimal(v)
 		case broker.Remaining:
 			remaining := quantity.Of(m.Of, v)
 			r.Remaining = remaining.String()

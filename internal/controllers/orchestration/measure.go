@@ -45,18 +45,16 @@ func podsOn(ctx context.Context, api client.Reader, names []string) (*bound, err
 	b := &bound{requests: map[string]capacity.Amounts{}, pods: map[string]map[string]int{}}
 	for _, name := range names {
 		b.requests[name], b.pods[name] = capacity.Amounts{}, map[string]int{}
-		page := &corev1.PodList{}
-		for first := true; first || page.Continue != ""; first = false {
-			options := []client.ListOption{
-				client.MatchingFields{"spec.nodeName": name}, client.Limit(podPage), client.Continue(page.Continue),
-			}
-			page = &corev1.PodList{}
-			if err := api.List(ctx, page, options...); err != nil {
+		for token, more := "", true; more; more = token != "" {
+			var page corev1.PodList
+			if err := api.List(ctx, &page,
+				client.MatchingFields{"spec.nodeName": name}, client.Limit(podPage), client.Continue(token)); err != nil {
 				return nil, fmt.Errorf("listing the pods on virtual node %s: %w", name, err)
 			}
 			for i := range page.Items {
 				b.add(name, &page.Items[i])
 			}
+			token = page.Continue
 		}
 	}
 	return b, nil

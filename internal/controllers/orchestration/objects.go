@@ -1,6 +1,7 @@
 package orchestration
 
 import (
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -193,7 +194,7 @@ type measured struct {
 // parseMeasured reads an annotation. Seconds may be left out of its time.
 func parseMeasured(text string) (m measured) {
 	number, at, timed := strings.Cut(text, "@")
-	value, ok := broker.ParseDecimal(number, measuredDecimals)
+	value, ok := broker.Measure{KPI: broker.MeasuredLower}.Parse(number)
 	until, err := time.Parse(time.RFC3339, at)
 	if err != nil {
 		until, err = time.Parse("2006-01-02T15:04Z07:00", at)
@@ -223,7 +224,7 @@ func parseForeignCluster(u *unstructured.Unstructured) foreignCluster {
 		if name, ok := strings.CutPrefix(key, PriceAnnotation); ok {
 			// An annotation has no slash in its name: nvidia.com_gpu stands for nvidia.com/gpu.
 			m := measured{}
-			if m.value, ok = broker.ParseDecimal(text, priceDecimals); !ok {
+			if m.value, ok = (broker.Measure{KPI: broker.Price}).Parse(text); !ok {
 				m.problem = "its annotation is not a price such as 0.021"
 			}
 			f.prices[strings.Replace(name, "_", "/", 1)] = m
@@ -279,21 +280,19 @@ func parseOffloading(u *unstructured.Unstructured) offloading {
 // parseSelector returns the IDs in a selector of the form that selector makes, and whether it has
 // this form.
 func parseSelector(u *unstructured.Unstructured) (ids []string, exact bool) {
-	terms, _, _ := unstructured.NestedSlice(u.Object, "spec", "clusterSelector", "nodeSelectorTerms")
-	for _, term := range terms {
-		term, _ := term.(map[string]any)
-		expressions, _ := term["matchExpressions"].([]any)
-		exact = len(terms) == 1 && len(term) == 1 && len(expressions) == 1
-		for _, e := range expressions {
-			e, _ := e.(map[string]any)
-			if e["key"] != liqo.RemoteClusterIDLabel || e["operator"] != string(corev1.NodeSelectorOpIn) {
-				exact = false
-				continue
+	stored, _, _ := unstructured.NestedMap(u.Object, "spec", "clusterSelector")
+	var parsed corev1.NodeSelector
+	if runtime.DefaultUnstructuredConverter.FromUnstructured(stored, &parsed) != nil {
+		return nil, false
+	}
+	for _, term := range parsed.NodeSelectorTerms {
+		for _, e := range term.MatchExpressions {
+			if e.Key == liqo.RemoteClusterIDLabel && e.Operator == corev1.NodeSelectorOpIn {
+				ids = append(ids, e.Values...)
 			}
-			values, _, _ := unstructured.NestedStringSlice(e, "values")
-			ids = append(ids, values...)
 		}
 	}
+	exact = reflect.DeepEqual(stored, selector(ids))
 	slices.Sort(ids)
 	return slices.DeleteFunc(ids, func(id string) bool { return id == broker.None }), exact
 }

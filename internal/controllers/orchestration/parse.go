@@ -22,11 +22,6 @@ const (
 	defaultWindow, defaultDrain = 24, 30
 )
 
-// The digits after the point of the units of package broker.
-const (
-	uptimeDecimals, latencyDecimals, priceDecimals, measuredDecimals = 3, 3, 9, 9
-)
-
 // kpis are the KPIs by name.
 var kpis = map[v1alpha1.KPI]broker.KPI{
 	v1alpha1.KPIUptime: broker.Uptime, v1alpha1.KPILatency: broker.Latency, v1alpha1.KPIPrice: broker.Price,
@@ -130,24 +125,20 @@ func (p *parser) scope(c *v1alpha1.Clusters, path *field.Path) (scope broker.Sco
 
 func (p *parser) requirement(r v1alpha1.Requirement, path *field.Path) broker.Requirement {
 	out := broker.Requirement{Measure: measure(r.KPI, r.Resource, r.Name)}
-	text, ok := string(r.Max), false
-	switch r.KPI {
-	case v1alpha1.KPIUptime:
+	if r.KPI == v1alpha1.KPIMeasured && r.Min != "" {
+		out.KPI = broker.MeasuredHigher
+	}
+	text := string(r.Max)
+	if out.KPI.MoreIsBetter() {
 		text = string(r.Min)
-		out.Bound, ok = broker.ParseDecimal(text, uptimeDecimals)
-	case v1alpha1.KPILatency:
-		out.Bound, ok = broker.ParseDecimal(text, latencyDecimals)
-	case v1alpha1.KPIPrice:
-		out.Bound, ok = broker.ParseDecimal(text, priceDecimals)
-	case v1alpha1.KPIMeasured:
-		if r.Min != "" {
-			text, out.KPI = string(r.Min), broker.MeasuredHigher
-		}
-		out.Bound, ok = broker.ParseDecimal(text, measuredDecimals)
-	case v1alpha1.KPIRemaining:
-		text = string(r.Min)
+	}
+	_, ok := kpis[r.KPI]
+	switch {
+	case out.KPI == broker.Remaining:
 		q, err := resource.ParseQuantity(text)
 		out.Bound, ok = quantity.AmountOf(string(r.Resource), q, quantity.Up), err == nil
+	case ok:
+		out.Bound, ok = out.Parse(text)
 	}
 	if !ok {
 		p.errs = append(p.errs, field.Invalid(path, text,

@@ -81,17 +81,12 @@ func historyOf(s v1alpha1.ProviderStatus) broker.History {
 }
 
 func statusOf(p broker.Provider, h broker.History) v1alpha1.ProviderStatus {
-	s := v1alpha1.ProviderStatus{
+	return v1alpha1.ProviderStatus{
 		ClusterID: v1alpha1.ClusterID(p.ID), Ready: h.WasReady, ReadySeconds: int64(h.Ready / time.Second),
 		ObservedSeconds: int64(h.Observed / time.Second), LastObservedTime: timeOf(h.Last),
+		UptimePercent: p.Decimal(broker.Measure{KPI: broker.Uptime}),
+		LatencyMs:     p.Decimal(broker.Measure{KPI: broker.Latency}),
 	}
-	if v, measured := p.Values[broker.Measure{KPI: broker.Uptime}]; measured {
-		s.UptimePercent = broker.Decimal(v, uptimeDecimals)
-	}
-	if v, measured := p.Values[broker.Measure{KPI: broker.Latency}]; measured {
-		s.LatencyMs = broker.Decimal(v, latencyDecimals)
-	}
-	return s
 }
 
 // previousOf returns the choice for a consumer that the status has.

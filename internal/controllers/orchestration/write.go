@@ -5,12 +5,15 @@ import (
 	"fmt"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/klog/v2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/kube"
+	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
 )
 
@@ -106,9 +109,7 @@ func (r *reconciler) writeStatus(ctx context.Context, s statusWrite, writes *out
 		writes.left = true
 		return nil
 	}
-	writing, cancel := context.WithTimeout(ctx, kube.APITimeout)
-	after, err := objectClient{r.Client}.writeStatus(writing, s)
-	cancel()
+	after, err := r.updateStatus(ctx, s)
 	r.writes.Count(ctx, s.kind, err)
 	switch {
 	case err == nil:
@@ -122,6 +123,18 @@ func (r *reconciler) writeStatus(ctx context.Context, s statusWrite, writes *out
 		s.pacer.Wrote(key, s.content, "", time.Now())
 	}
 	return after
+}
+
+// updateStatus writes the status of an object, of the version that was read.
+func (r *reconciler) updateStatus(ctx context.Context, s statusWrite) (*unstructured.Unstructured, error) {
+	u, err := kube.Encode(v1alpha1.GroupVersion.WithKind(s.kind), s.object)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
+	defer cancel()
+	api := r.Client.Resource(s.resource).Namespace(s.object.GetNamespace())
+	return api.UpdateStatus(ctx, u, metav1.UpdateOptions{FieldManager: proffer})
 }
 
 // apply writes the NamespaceOffloadings whose choice is recorded.
@@ -142,9 +155,7 @@ func (r *reconciler) apply(ctx context.Context, p *plan, recorded map[string]boo
 			writes.left = true
 			return
 		}
-		writing, cancel := context.WithTimeout(ctx, kube.APITimeout)
-		after, err := objectClient{r.Client}.write(writing, next)
-		cancel()
+		after, err := r.write(ctx, next)
 		r.writes.Count(ctx, kindOffloading, err)
 		if err != nil {
 			writes.add(fmt.Errorf("writing the NamespaceOffloading of %s: %w", next.namespace, err))
@@ -154,5 +165,22 @@ func (r *reconciler) apply(ctx context.Context, p *plan, recorded map[string]boo
 		if after != nil {
 			r.caches.offloadings.Wrote(after)
 		}
+	}
+}
+
+// write makes one write, of the version that it was planned for. It returns the object as it is then,
+// nil for one that is deleted.
+func (r *reconciler) write(ctx context.Context, w write) (*unstructured.Unstructured, error) {
+	ctx, cancel := context.WithTimeout(ctx, kube.APITimeout)
+	defer cancel()
+	api := r.Client.Resource(liqo.NamespaceOffloadings).Namespace(w.namespace)
+	switch w.action {
+	case create:
+		return api.Create(ctx, w.object(), metav1.CreateOptions{FieldManager: proffer})
+	case update:
+		return kube.MergePatch(ctx, api, offloadingName, w.patch())
+	default:
+		at := metav1.Preconditions{UID: &w.have.uid, ResourceVersion: &w.have.version}
+		return nil, client.IgnoreNotFound(api.Delete(ctx, offloadingName, metav1.DeleteOptions{Preconditions: &at}))
 	}
 }
