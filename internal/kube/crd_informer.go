@@ -147,46 +147,37 @@ func (i *CRDInformer) run(ctx context.Context) error {
 		}
 		defer stop()
 	}
-	if ctx.Err() != nil {
-		return nil
-	}
-
-	var (
-		stop   func()
-		synced <-chan struct{}
-	)
-	defer func() {
-		if stop != nil {
-			stop()
-		}
-	}()
-	for {
-		switch served := i.served.Load(); {
-		case served && stop == nil:
-			objects, err := i.objects()
-			if err != nil {
-				return fmt.Errorf("watching %s: %w", i.kind, err)
+	for ctx.Err() == nil {
+		if !i.served.Load() {
+			i.markSynced()
+			select {
+			case <-ctx.Done():
+			case <-i.changed:
 			}
-			synced, stop = objects.Synced, i.follow(ctx, objects)
-			i.log.Info("Watching a kind")
-		case !served && stop != nil:
-			stop()
-			stop, synced = nil, nil
-			i.removeAll()
+			continue
+		}
+		objects, err := i.objects()
+		if err != nil {
+			return fmt.Errorf("watching %s: %w", i.kind, err)
+		}
+		stop, synced := i.follow(ctx, objects), objects.Synced
+		i.log.Info("Watching a kind")
+		for i.served.Load() && ctx.Err() == nil {
+			select {
+			case <-ctx.Done():
+			case <-synced:
+				i.markSynced()
+				synced = nil
+			case <-i.changed:
+			}
+		}
+		stop()
+		if ctx.Err() == nil {
+			i.each(func(h Handler, _ *unstructured.Unstructured) bool { h.RemoveAll(); return true })(nil)
 			i.log.Info("A kind is no longer served; its objects are forgotten")
 		}
-		if stop == nil {
-			i.markSynced()
-		}
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-synced:
-			i.markSynced()
-			synced = nil
-		case <-i.changed:
-		}
 	}
+	return nil
 }
 
 // followCRD tracks whether the kind is served. It returns when that is known or the context has
@@ -212,7 +203,7 @@ func (i *CRDInformer) objects() (Reflection, error) {
 	if i.kind.Reflect != nil {
 		return i.kind.Reflect(), nil
 	}
-	return i.informed(i.kind, OnEvents(i.set, i.remove))
+	return i.informed(i.kind, OnEvents(i.each(Handler.Set), i.each(Handler.Remove)))
 }
 
 // informed returns an informer as what follows objects.
@@ -263,26 +254,16 @@ func (i *CRDInformer) setServed(served bool) {
 
 func (i *CRDInformer) markSynced() { i.once.Do(func() { close(i.synced) }) }
 
-func (i *CRDInformer) set(u *unstructured.Unstructured) {
-	i.handle(func(h Handler) bool { return h.Set(u) })
-}
-
-func (i *CRDInformer) remove(u *unstructured.Unstructured) {
-	i.handle(func(h Handler) bool { return h.Remove(u) })
-}
-
-func (i *CRDInformer) removeAll() {
-	i.handle(func(h Handler) bool { h.RemoveAll(); return true })
-}
-
-// handle calls every handler, and wakes once if one of them reports a change.
-func (i *CRDInformer) handle(call func(Handler) bool) {
-	changed := false
-	for _, h := range i.handlers {
-		changed = call(h) || changed
-	}
-	if changed {
-		i.wake()
+// each returns a function that calls a method of every handler, and wakes once if one of them reports a change.
+func (i *CRDInformer) each(call func(Handler, *unstructured.Unstructured) bool) func(*unstructured.Unstructured) {
+	return func(u *unstructured.Unstructured) {
+		changed := false
+		for _, h := range i.handlers {
+			changed = call(h, u) || changed
+		}
+		if changed {
+			i.wake()
+		}
 	}
 }
 
