@@ -39,11 +39,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if latest == nil {
 		return reconcile.Result{}, nil // Before every policy has been seen, the class of one could be removed by mistake.
 	}
-	present, err := r.Present(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	listed, err := kept.Data(present)
+	present, listed, err := r.Present(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}

@@ -1,10 +1,9 @@
 package classlist
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/util/sets"
 
+	"proffer.dev/proffer/internal/kube/kept"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
@@ -34,16 +33,16 @@ func servedClasses(list []table.Policy, awaited map[string]offer.Awaited, others
 // amendments returns the changes after which the list has these classes. Entries of others stay,
 // also for a class that both serve.
 func amendments(listed map[string]string, served []string) map[string]any {
-	changes := map[string]any{}
+	want := map[string]string{}
 	for class, by := range listed {
-		if by == servedByProffer && !slices.Contains(served, class) {
-			changes[class] = nil
+		if by != servedByProffer {
+			want[class] = by
 		}
 	}
 	for _, class := range served {
-		if _, there := listed[class]; !there {
-			changes[class] = servedByProffer
+		if _, theirs := want[class]; !theirs {
+			want[class] = servedByProffer
 		}
 	}
-	return changes
+	return kept.Changes(listed, want)
 }

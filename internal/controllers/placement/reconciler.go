@@ -77,11 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if latest == nil || latest.Slices == nil {
 		return reconcile.Result{}, nil // Before every slice has been seen, the entry of one could be removed by mistake.
 	}
-	before, err := r.Present(ctx)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	listed, err := kept.Data(before)
+	before, listed, err := r.Present(ctx)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -95,7 +91,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	r.Left.Set(float64(want.left))
 	next := r.marks.refresh(latest.Excesses(), time.Now())
 	r.marks.addTo(want.entries)
-	if changes := amendments(listed, want.entries); len(changes) > 0 || !r.Wrote(before, 0) {
+	if changes := kept.Changes(listed, want.entries); len(changes) > 0 || !r.Wrote(before, 0) {
 		// Until the list is written, no slice gets its first answer because of an entry that it lacks.
 		r.stored.Store(&listed)
 		written, result, err := r.Amend(ctx, before, changes, textOf(want.entries))

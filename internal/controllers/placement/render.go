@@ -146,19 +146,3 @@ func textOf(labels map[string]string) string {
 	}
 	return strings.Join(pairs, ",")
 }
-
-// amendments returns the changes after which the list has these entries and no others.
-func amendments(listed, want map[string]string) map[string]any {
-	changes := map[string]any{}
-	for user := range listed {
-		if _, stays := want[user]; !stays {
-			changes[user] = nil
-		}
-	}
-	for user, labels := range want {
-		if now, there := listed[user]; !there || now != labels {
-			changes[user] = labels
-		}
-	}
-	return changes
-}

@@ -178,10 +178,3 @@ func TestAUserWhoseNameIsTooLongIsNotListed(t *testing.T) {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }
-
-func TestAmendmentsLeaveTheListAsWanted(t *testing.T) {
-	got := amendments(map[string]string{"a": "x=1", "b": "x=1", "c": "x=1"}, map[string]string{"b": "x=2", "c": "x=1", "d": "x=3"})
-	if diff := cmp.Diff(map[string]any{"a": nil, "b": "x=2", "d": "x=3"}, got); diff != "" {
-		t.Errorf("-want +got:\n%s", diff)
-	}
-}

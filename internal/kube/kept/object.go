@@ -62,10 +62,19 @@ func (o *Object) Control(name string, period time.Duration, reconciler reconcile
 // Wake schedules a call of the reconciler. It never blocks.
 func (o *Object) Wake() { o.trigger.Wake() }
 
-// Present returns the object, nil if there is none. The watch may not have brought the last write yet. If etcd is
-// restored from a backup, it never does, because versions begin again at an earlier one. So the API server is asked
-// if an earlier one was seen.
-func (o *Object) Present(ctx context.Context) (*unstructured.Unstructured, error) {
+// Present returns the object and its data, nil if there is none.
+func (o *Object) Present(ctx context.Context) (*unstructured.Unstructured, map[string]string, error) {
+	object, err := o.latest(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := dataOf(object)
+	return object, data, err
+}
+
+// latest returns the object. The watch may not have brought the last write yet. If etcd is restored from a backup, it
+// never does, because versions begin again at an earlier one. So the API server is asked if an earlier one was seen.
+func (o *Object) latest(ctx context.Context) (*unstructured.Unstructured, error) {
 	seen := o.informer.Get(o.Name)
 	if o.version == "" {
 		return seen, nil
@@ -91,8 +100,8 @@ func (o *Object) Present(ctx context.Context) (*unstructured.Unstructured, error
 	return &list.Items[0], nil
 }
 
-// Data returns the data of an object, nil if there is no object.
-func Data(object *unstructured.Unstructured) (map[string]string, error) {
+// dataOf returns the data of an object, nil if there is no object.
+func dataOf(object *unstructured.Unstructured) (map[string]string, error) {
 	if object == nil {
 		return nil, nil
 	}
@@ -103,9 +112,25 @@ func Data(object *unstructured.Unstructured) (map[string]string, error) {
 	return data, nil
 }
 
+// Changes returns the changes for Amend after which the data has these entries and no others.
+func Changes(data, want map[string]string) map[string]any {
+	changes := map[string]any{}
+	for key := range data {
+		if _, stays := want[key]; !stays {
+			changes[key] = nil
+		}
+	}
+	for key, value := range want {
+		if now, there := data[key]; !there || now != value {
+			changes[key] = value
+		}
+	}
+	return changes
+}
+
 // Wrote reports whether the data has the mark of a write after which others changed the data this many times.
 func (o *Object) Wrote(object *unstructured.Unstructured, changes int64) bool {
-	data, err := Data(object)
+	data, err := dataOf(object)
 	return err == nil && object != nil && data[o.Mark] == markOf(object, object.GetGeneration()-changes)
 }
 
@@ -172,7 +197,7 @@ func (o *Object) patch(
 ) (*unstructured.Unstructured, error) {
 	if o.Mark != "" {
 		mark := markOf(object, object.GetGeneration()+1)
-		if data, err := Data(object); err == nil && data[o.Mark] == mark {
+		if data, err := dataOf(object); err == nil && data[o.Mark] == mark {
 			// Others have written it. If nothing else changed, the generation would not, so the mark goes first.
 			if object, err = o.merge(ctx, object, map[string]any{o.Mark: nil}); err != nil {
 				return nil, err
