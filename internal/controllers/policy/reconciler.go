@@ -85,10 +85,8 @@ type hydration struct {
 // WaitForSync implements source.SyncingSource.
 func (h hydration) WaitForSync(ctx context.Context) error {
 	err := h.SyncingSource.WaitForSync(ctx)
-	select {
-	case <-ctx.Done():
+	if ctx.Err() != nil {
 		return nil // The process ends.
-	default:
 	}
 	if err != nil {
 		return err
