@@ -107,7 +107,8 @@ func writeAllAs(t testing.TB, b *grantCache, uid types.UID, version int, form fu
 // startQueue begins a term in which nothing works on the queue.
 func startQueue(t testing.TB, w *Writer) workqueue.TypedInterface[reconcile.Request] {
 	t.Helper()
-	queue := leading.NewQueue("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request](), newFairQueue())
+	fair := leading.Controller{Order: func() workqueue.Queue[reconcile.Request] { return newFairQueue() }}
+	queue := fair.NewQueue("", workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	t.Cleanup(queue.ShutDown)
 	test.Must(t, w.trigger.Start(t.Context(), queue))
 	return queue

@@ -60,7 +60,7 @@ func (c *Controller) Start(ctx context.Context) error {
 		Reconciler: reconcile.Func(c.reconcile), MaxConcurrentReconciles: c.Workers,
 		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](
 			cmp.Or(c.FirstRetry, firstRetry), cmp.Or(c.LastRetry, RetryAfter)),
-		NewQueue: c.newQueue,
+		NewQueue: c.NewQueue,
 		// The previous term used the same name.
 		SkipNameValidation: new(true),
 		// While the API server is away, a source waits. The end of the process would help nobody.
@@ -94,22 +94,15 @@ func (c *Controller) reconcile(ctx context.Context, req reconcile.Request) (reco
 
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
-// newQueue returns a queue that hands out everything before it shuts down: the gauge workqueue_depth outlives it.
-func (c *Controller) newQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
-	order := workqueue.DefaultQueue[reconcile.Request]()
+// NewQueue returns a queue that hands out everything before it shuts down: the gauge workqueue_depth outlives it.
+func (c *Controller) NewQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+	ordered := workqueue.TypedQueueConfig[reconcile.Request]{Name: name}
 	if c.Order != nil {
-		order = c.Order()
+		ordered.Queue = c.Order()
 	}
-	return NewQueue(name, limiter, order)
-}
-
-// NewQueue returns a queue that hands out requests in this order.
-func NewQueue(
-	name string, limiter workqueue.TypedRateLimiter[reconcile.Request], order workqueue.Queue[reconcile.Request],
-) workqueue.TypedRateLimitingInterface[reconcile.Request] {
-	ordered := workqueue.NewTypedWithConfig(workqueue.TypedQueueConfig[reconcile.Request]{Name: name, Queue: order})
-	delaying := workqueue.NewTypedDelayingQueueWithConfig(
-		workqueue.TypedDelayingQueueConfig[reconcile.Request]{Name: name, Queue: ordered})
+	delaying := workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[reconcile.Request]{
+		Name: name, Queue: workqueue.NewTypedWithConfig(ordered),
+	})
 	return workqueue.NewTypedRateLimitingQueueWithConfig(limiter,
 		workqueue.TypedRateLimitingQueueConfig[reconcile.Request]{Name: name, DelayingQueue: delaying})
 }
