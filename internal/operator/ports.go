@@ -6,12 +6,9 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"fmt"
 	"io"
 	"maps"
-	"math/big"
 	"net"
 	"net/http"
 	"slices"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/util/cert"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -47,9 +45,6 @@ var (
 
 // portShutdown bounds how long the requests under way may take when the process shuts down.
 const portShutdown = 10 * time.Second
-
-// certificateAge is longer than a process lives.
-const certificateAge = 10 * 365 * 24 * time.Hour
 
 // disabled reports whether a listen address is none.
 func disabled(address string) bool { return address == "" || address == "0" }
@@ -167,17 +162,12 @@ func selfSigned() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the key of the metrics: %w", err)
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "localhost"}, DNSNames: []string{"localhost"},
-		NotBefore: time.Now(), NotAfter: time.Now().Add(certificateAge), KeyUsage: x509.KeyUsageDigitalSignature,
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	cert, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	certificate, err := cert.NewSelfSignedCACert(cert.Config{CommonName: "localhost"}, key)
 	if err != nil {
 		return nil, fmt.Errorf("making the certificate of the metrics: %w", err)
 	}
 	return &tls.Config{
 		MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
-		Certificates: []tls.Certificate{{Certificate: [][]byte{cert}, PrivateKey: key}},
+		Certificates: []tls.Certificate{{Certificate: [][]byte{certificate.Raw}, PrivateKey: key}},
 	}, nil
 }

@@ -167,7 +167,7 @@ func assemble(
 	}
 	pages := web.New(p.table, p.ledger, clusters, p.chain, p.Version)
 	pages.Process, pages.Month = p.vitals.process, p.vitals.month
-	if err := mgr.Add(&sampler{table: p.table, ring: pages.Trends}); err != nil {
+	if err := mgr.Add(sample(p.table, pages.Trends)); err != nil {
 		return err
 	}
 	if p.Federation {

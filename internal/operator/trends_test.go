@@ -15,10 +15,10 @@ import (
 
 func TestASampleIsTakenEachMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := sampler{table: table.New(), ring: &trends.Ring{}}
+		from, ring := table.New(), &trends.Ring{}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error)
-		go func() { ended <- s.Start(ctx) }()
+		go func() { ended <- sample(from, ring)(ctx) }()
 		ledger := capacity.NewLedger()
 		ledger.SetNode(capacity.Node{Name: "n", State: capacity.Ready, Allocatable: capacity.Amounts{capacity.CPU: 8000}})
 		policies := []offer.Policy{{Name: "gold", Nodes: &offer.Nodes{Percent: 100}}}
@@ -27,7 +27,7 @@ func TestASampleIsTakenEachMinute(t *testing.T) {
 			in := offer.Input{
 				Policies: policies, View: ledger.View(offer.Selections(policies)), Grants: map[string]map[string]capacity.Amounts{"": {"rome": {capacity.CPU: 4000}}},
 			}
-			s.table.Publish(table.Snapshot{
+			from.Publish(table.Snapshot{
 				Result: offer.Evaluate(in), Input: in, Policies: []table.Policy{{Name: "gold", Parsed: &policies[0]}}, Time: time.Now(),
 			})
 			time.Sleep(trends.Every) //nolint:forbidigo // the clock of the bubble
@@ -41,7 +41,7 @@ func TestASampleIsTakenEachMinute(t *testing.T) {
 			{Policy: "gold", Resource: capacity.CPU}:   {8000, 4000, 3000},
 			{Consumer: "rome", Resource: capacity.CPU}: {-1, 4000, 3000},
 		} {
-			l, ok := s.ring.Lines(of, 1440)
+			l, ok := ring.Lines(of, 1440)
 			last := len(l.Used) - 1
 			if !ok || last < 2 || last > 3 {
 				t.Fatalf("%+v: %v %+v", of, ok, l)
