@@ -58,12 +58,15 @@ func Convert(d *appsv1.Deployment, o Options) (*Converted, error) {
 			"the name %q cannot be that of a policy: write lower-case letters, digits, '-' and '.'", o.Name)
 	}
 	warnings := warningsOf(d, p, s)
-	manifest := render(d, container, p, s, o.Name, warnings)
-	converted, err := check(manifest, s)
+	text, err := render(d, container, p, s, o.Name, warnings)
 	if err != nil {
 		return nil, err
 	}
-	return &Converted{Manifest: manifest, Policy: converted, Warnings: warnings, plugin: p, pairs: s.pairs}, nil
+	converted, err := check(text, s)
+	if err != nil {
+		return nil, err
+	}
+	return &Converted{Manifest: text, Policy: converted, Warnings: warnings, plugin: p, pairs: s.pairs}, nil
 }
 
 // check reads a manifest as the operator does, and returns its policy.

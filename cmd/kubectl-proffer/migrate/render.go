@@ -3,10 +3,9 @@ package migrate
 import (
 	"bytes"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
+	"text/template"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -39,76 +38,65 @@ var differences = map[plugin][]string{
 	},
 }
 
-// manifest writes YAML with comments, line by line.
-type manifest struct{ bytes.Buffer }
+// manifest is the policy of a plugin's settings, with comments.
+var manifest = template.Must(template.New("").
+	Funcs(template.FuncMap{"comment": comment, "scalar": scalar, "oneLine": oneLine}).
+	Parse(`{{comment "" .Offers}}
+{{- range .Lists}}{{if .Items}}#
+# {{.Title}}
+{{range .Items}}{{comment "- " .}}{{end}}{{end}}{{end -}}
+apiVersion: {{.APIVersion}}
+kind: ResourcePolicy
+metadata:
+  name: {{scalar .Name}}
+spec:
+  offer:
+{{- if .OfNodes}}
+    nodes:
+      # For a build of the plugin that does not subtract pods, add ` + "`count: Allocatable`" + `.
+      selector:
+        matchLabels:
+{{- range $name, $value := .Values}}
+          {{scalar $name}}: {{scalar $value}} # {{oneLine (index $.From $name)}}
+{{- end}}
+      # The plugin counts nodes whatever their taints. To count only nodes that consumers' pods can
+      # use, list the taints that these pods tolerate.
+      tolerations:
+      - operator: Exists
+  # The plugin reports each change. The default, 5, saves most updates of consumers.
+  updateThresholdPercent: 0
+{{- else}}
+    fixed:
+{{- range $name, $value := .Values}}
+      {{scalar $name}}: {{scalar $value}} # {{oneLine (index $.From $name)}}
+{{- end}}
+{{- end}}
+`))
 
-// line writes a line at a depth of so many fields.
-func (m *manifest) line(depth int, text string) {
-	m.WriteString(strings.Repeat("  ", depth) + text + "\n")
-}
-
-// comment writes sentences as one comment, wrapped behind the bullet.
-func (m *manifest) comment(depth int, bullet, text string) {
-	for _, line := range output.Hanging(bullet, text, commentWidth-2*depth-len("# ")) {
-		m.line(depth, "# "+line)
-	}
-}
-
-func (m *manifest) list(title string, items []string) {
-	if len(items) == 0 {
-		return
-	}
-	m.line(0, "#")
-	m.line(0, "# "+title)
-	for _, item := range items {
-		m.comment(0, "- ", item)
-	}
+// list is a list in a comment.
+type list struct {
+	Title string
+	Items []string
 }
 
 // render writes the policy of the plugin's settings.
 func render(
 	d *appsv1.Deployment, container *corev1.Container, p plugin, s *settings, name string, warnings []string,
-) []byte {
-	m := &manifest{}
-	m.comment(0, "", fmt.Sprintf("What %s offers as Deployment %s, container %s%s.",
-		p, klog.KObj(d), container.Name, imageOf(container)))
-	m.list("Warnings:", warnings)
-	m.list("What is different:", differences[p])
-	m.line(0, "apiVersion: "+v1alpha1.GroupVersion.String())
-	m.line(0, "kind: ResourcePolicy")
-	m.line(0, "metadata:")
-	m.line(1, "name: "+scalar(name))
-	m.line(0, "spec:")
-	m.line(1, "offer:")
-	switch p {
-	case nodeLabelsResources:
-		m.nodes(s)
-	default:
-		m.line(2, "fixed:")
-		m.pairs(3, s.pairs)
-	}
-	return m.Bytes()
+) ([]byte, error) {
+	var out bytes.Buffer
+	err := manifest.Execute(&out, map[string]any{
+		"Offers": fmt.Sprintf("What %s offers as Deployment %s, container %s%s.",
+			p, klog.KObj(d), container.Name, imageOf(container)),
+		"Lists":      []list{{"Warnings:", warnings}, {"What is different:", differences[p]}},
+		"APIVersion": v1alpha1.GroupVersion, "Name": name,
+		"OfNodes": p == nodeLabelsResources, "Values": s.pairs.values, "From": s.pairs.from,
+	})
+	return out.Bytes(), err
 }
 
-// nodes writes the offer of node-labels-resources, with all of what the plugin leaves to defaults.
-func (m *manifest) nodes(s *settings) {
-	m.line(2, "nodes:")
-	m.comment(3, "", "For a build of the plugin that does not subtract pods, add `count: Allocatable`.")
-	m.line(3, "selector:")
-	m.line(4, "matchLabels:")
-	m.pairs(5, s.pairs)
-	m.comment(3, "", "The plugin counts nodes whatever their taints. "+
-		"To count only nodes that consumers' pods can use, list the taints that these pods tolerate.")
-	m.line(3, "tolerations:")
-	m.line(3, "- operator: Exists")
-	m.comment(1, "", "The plugin reports each change. The default, 5, saves most updates of consumers.")
-	m.line(1, "updateThresholdPercent: 0")
-}
-
-func (m *manifest) pairs(depth int, p *pairs) {
-	for _, name := range slices.Sorted(maps.Keys(p.values)) {
-		m.line(depth, fmt.Sprintf("%s: %s # %s", scalar(name), scalar(p.values[name]), oneLine(p.from[name])))
-	}
+// comment returns sentences as the lines of a comment, wrapped behind the bullet.
+func comment(bullet, text string) string {
+	return "# " + strings.Join(output.Hanging(bullet, text, commentWidth-len("# ")), "\n# ") + "\n"
 }
 
 func imageOf(c *corev1.Container) string {
