@@ -41,20 +41,17 @@ func (o *catalogOptions) printRoles(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	secrets := map[string][]string{}
-	var namespaces []string
+	var written []federation.Identity
 	for _, id := range ids {
 		if id.Secret == "" {
 			fmt.Fprintf(o.streams.ErrOut, "warning: %s: Liqo has not written its kubeconfig yet\n", peering.ShownID(id.Provider))
 			continue
 		}
-		if len(secrets[id.Namespace]) == 0 {
-			namespaces = append(namespaces, id.Namespace)
-		}
-		secrets[id.Namespace] = append(secrets[id.Namespace], id.Secret)
+		written = append(written, id)
 	}
-	for _, namespace := range namespaces {
-		role, binding := roleIn(namespace, secrets[namespace], o.flags.Namespace)
+	for _, of := range output.Fold(written, "", func(id federation.Identity) string { return id.Namespace }) {
+		secrets := output.Texts(of, func(id federation.Identity) string { return id.Secret })
+		role, binding := roleIn(of[0].Namespace, secrets, o.flags.Namespace)
 		if err := writeYAML(o.streams.Out, role, binding); err != nil {
 			return err
 		}

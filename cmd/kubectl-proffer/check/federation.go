@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/source/federation"
@@ -67,10 +68,7 @@ func findFederation(ids known[[]federation.Identity], denied, tooBroad known[[]m
 			do("kubectl proffer catalog --roles | kubectl apply -f -"))
 	}
 	if len(tooBroad.value) > 0 {
-		var namespaces []string
-		for _, right := range tooBroad.value {
-			namespaces = append(namespaces, right.Namespace)
-		}
+		namespaces := output.Texts(tooBroad.value, func(r manifests.Right) string { return r.Namespace })
 		findings = append(findings, checkFederation.warning(
 			"The operator may get every Secret of %s, and needs only those of identities.", kube.First(namespaces)).
 			do("Delete the Role that allows it, and apply what kubectl proffer catalog --roles prints."))

@@ -45,10 +45,7 @@ func (s subject) hasClass(class string) bool { return s.class == nil || *s.class
 
 // narrow keeps what the subject is about. It is an error if the consumer is offered nothing of it.
 func (s subject) narrow(c *rest.Consumer) error {
-	classes := make([]string, len(c.Offers))
-	for i := range c.Offers {
-		classes[i] = output.Class(c.Offers[i].Class)
-	}
+	classes := output.Texts(c.Offers, func(o rest.Offer) string { return output.Class(o.Class) })
 	c.Offers = slices.DeleteFunc(c.Offers, func(o rest.Offer) bool { return !s.hasClass(o.Class) })
 	if s.class != nil && len(c.Offers) == 0 {
 		return fmt.Errorf("%s is offered nothing in class %s, only in: %s",

@@ -69,16 +69,7 @@ func asNow(o *rest.WorldOffer) string {
 func (c *comparison) table() *output.Table {
 	t := &output.Table{Header: []string{"CONSUMER", "RESOURCE", "PLUGIN", "PROFFER", "WHY"}, Text: true}
 	answer, offers := c.converted.answer(c.world), c.offers()
-	consumers := slices.SortedFunc(maps.Keys(offers), func(a, b string) int {
-		switch output.Anyone {
-		case a:
-			return 1
-		case b:
-			return -1
-		}
-		return strings.Compare(a, b)
-	})
-	for _, consumer := range consumers {
+	for _, consumer := range slices.SortedFunc(maps.Keys(offers), output.CompareConsumers) {
 		for _, name := range sets.List(sets.KeySet(answer).Union(sets.KeySet(offers[consumer]))) {
 			o := offers[consumer][name]
 			t.Add(consumer, name, output.Amount(answer, name), o.text, o.why)

@@ -11,6 +11,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/manifests"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
 // maxFile bounds the part of a file that is read, in bytes. A Deployment is at most 1.5 MiB.
@@ -58,9 +59,6 @@ func chooseDeployment(found []*appsv1.Deployment, name string) (*appsv1.Deployme
 	case len(found) == 0:
 		return nil, fmt.Errorf("there is no Deployment of %s in it", appsv1.SchemeGroupVersion)
 	}
-	var names []string
-	for _, d := range found {
-		names = append(names, klog.KObj(d).String())
-	}
+	names := output.Texts(found, func(d *appsv1.Deployment) string { return klog.KObj(d).String() })
 	return nil, fmt.Errorf("there are several Deployments in it: name one of %s", strings.Join(names, ", "))
 }

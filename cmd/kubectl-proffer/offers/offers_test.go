@@ -89,7 +89,7 @@ func TestOffersAreSortedByAColumn(t *testing.T) {
 	} {
 		test.Must(t, output.CheckOrder(tc.order, orders))
 		var got []string
-		for _, of := range offersIn(inOrder(rowsOf(&offers), tc.order, tc.resource)) {
+		for _, of := range output.Fold(inOrder(rowsOf(&offers), tc.order, tc.resource), "", row.offer) {
 			got = append(got, of[0].consumer+"/"+of[0].class)
 		}
 		if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {

@@ -25,8 +25,6 @@ func inOrder(rows []row, order, name string) []row {
 	for known > 0 && rows[known-1].consumer == output.Anyone {
 		known--
 	}
-	output.Sort(rows[:known], rowOrders, order, name, func(r row) (rowKey, string) {
-		return rowKey{consumer: r.consumer, class: r.class}, r.resource
-	})
+	output.Sort(rows[:known], rowOrders, order, name, func(r row) (rowKey, string) { return r.offer(), r.resource })
 	return rows
 }

@@ -24,6 +24,9 @@ type row struct {
 // rowKey identifies what a row is about.
 type rowKey struct{ consumer, class, resource string }
 
+// offer identifies the offer that the row is about.
+func (r row) offer() rowKey { return rowKey{consumer: r.consumer, class: r.class} }
+
 // rowsOf lists all offers, each consumer's by class and resource, and the default offer last.
 func rowsOf(offers *rest.Offers) []row {
 	var rows []row
@@ -80,7 +83,7 @@ func byResource(rows []row, format string) *output.Table {
 // such rows do not fit into the width, 0 for no limit, the amounts are below them.
 func byClass(rows []row, width int) *output.Table {
 	t := &output.Table{Header: []string{"CONSUMER", "CLASS", "POLICY", "OFFERED", "GRANTED", "USED"}}
-	for _, of := range offersIn(rows) {
+	for _, of := range output.Fold(rows, "", row.offer) {
 		var offered, granted, used output.List
 		for i := range of {
 			r := &of[i]
@@ -110,18 +113,4 @@ func below(t *output.Table) *output.Table {
 		narrow.Add(r.Cells[0], r.Cells[1], r.Cells[2], strings.Join(amounts, "\n"))
 	}
 	return narrow
-}
-
-// offersIn divides rows into those of one consumer and class.
-func offersIn(rows []row) [][]row {
-	var all [][]row
-	for i := range rows {
-		last := len(all) - 1
-		if last >= 0 && rows[i].consumer == all[last][0].consumer && rows[i].class == all[last][0].class {
-			all[last] = append(all[last], rows[i])
-			continue
-		}
-		all = append(all, []row{rows[i]})
-	}
-	return all
 }

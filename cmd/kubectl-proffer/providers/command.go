@@ -166,10 +166,9 @@ func (o *options) brokers(ctx context.Context) ([]broker, error) {
 	if len(all) == 0 {
 		return nil, errors.New("this cluster has no provider: peer it with a broker")
 	}
-	var reasons []string
-	for i := range all[:min(len(all), maxReasons)] {
-		reasons = append(reasons, fmt.Sprintf("%s: %s", all[i].ClusterID, all[i].Problem))
-	}
+	reasons := output.Texts(all[:min(len(all), maxReasons)], func(b broker) string {
+		return b.ClusterID + ": " + b.Problem
+	})
 	if more := len(all) - maxReasons; more > 0 {
 		reasons = append(reasons, fmt.Sprintf("and %d more", more))
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 )
 
 // term is how a KPI is written.
@@ -181,15 +182,16 @@ func parseProviders(args []string) (any, error) {
 	return ids, nil
 }
 
+// joined returns IDs in one text.
+func joined(ids []v1alpha1.ClusterID, separator string) string {
+	return strings.Join(output.Texts(ids, func(id v1alpha1.ClusterID) string { return string(id) }), separator)
+}
+
 // wish is a spec as the commands that write it, without their beginning.
 func wish(s *v1alpha1.ProviderChoiceSpec) string {
 	var commands []string
 	if len(s.Providers) > 0 {
-		ids := make([]string, len(s.Providers))
-		for i, id := range s.Providers {
-			ids[i] = string(id)
-		}
-		commands = append(commands, "choose "+strings.Join(ids, " "))
+		commands = append(commands, "choose "+joined(s.Providers, " "))
 	}
 	if len(s.Require) > 0 {
 		commands = append(commands, "require "+requireText(s.Require))

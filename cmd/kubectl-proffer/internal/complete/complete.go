@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/metadata"
 
 	"proffer.dev/proffer/api/rest"
@@ -100,34 +101,22 @@ func Nodes(flags *operatorclient.Flags) cobra.CompletionFunc {
 		if err != nil {
 			return nil, err
 		}
-		var names []string
-		for i := range list.Items {
-			names = append(names, list.Items[i].Name)
-		}
-		return names, nil
+		return output.Texts(list.Items, func(n metav1.PartialObjectMetadata) string { return n.Name }), nil
 	})
 }
 
 // Classes completes the name of a class that policies offer.
 func Classes(flags *operatorclient.Flags) cobra.CompletionFunc {
-	return offers(flags, func(all *rest.Offers) (classes []string) {
-		for i := range all.Policies {
-			if class := all.Policies[i].Class; class != "" {
-				classes = append(classes, class)
-			}
-		}
-		slices.Sort(classes)
-		return slices.Compact(classes)
+	return offers(flags, func(all *rest.Offers) []string {
+		classes := sets.New(output.Texts(all.Policies, func(p rest.Policy) string { return p.Class })...)
+		return sets.List(classes.Delete(""))
 	})
 }
 
 // Policies completes the name of a ResourcePolicy.
 func Policies(flags *operatorclient.Flags) cobra.CompletionFunc {
-	return offers(flags, func(all *rest.Offers) (names []string) {
-		for i := range all.Policies {
-			names = append(names, all.Policies[i].Name)
-		}
-		return names
+	return offers(flags, func(all *rest.Offers) []string {
+		return output.Texts(all.Policies, func(p rest.Policy) string { return p.Name })
 	})
 }
 

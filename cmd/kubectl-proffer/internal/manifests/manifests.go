@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/config"
 )
 
@@ -58,10 +59,7 @@ func (r Right) SelfReview() *authorizationv1.SelfSubjectAccessReview {
 
 // List names the first maxListed rights, and counts the others.
 func List(all []Right) string {
-	var texts []string
-	for _, r := range all[:min(len(all), maxListed)] {
-		texts = append(texts, r.String())
-	}
+	texts := output.Texts(all[:min(len(all), maxListed)], Right.String)
 	if more := len(all) - maxListed; more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
 	}

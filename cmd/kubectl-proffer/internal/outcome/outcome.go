@@ -72,7 +72,7 @@ func problemsTable(problems map[string][]string) *output.Table {
 
 func offersTable(changes []rest.OfferChange, format string) *output.Table {
 	t := &output.Table{Header: []string{"CONSUMER", "CLASS", "RESOURCE", "NOW", "THEN", "WHY"}, Text: true}
-	for _, alike := range fold(changes, format, func(c rest.OfferChange) rest.OfferChange {
+	for _, alike := range output.Fold(changes, format, func(c rest.OfferChange) rest.OfferChange {
 		c.Consumer = ""
 		return c
 	}) {
@@ -88,24 +88,6 @@ func offersTable(changes []rest.OfferChange, format string) *output.Table {
 			cmp.Or(rest.Reason([]string{c.Because}, c.Resource), c.Because))
 	}
 	return t
-}
-
-// fold groups the changes of which what they have in common is the same, each group where its first one is.
-// In format output.Wide each change is a group.
-func fold[T any, K comparable](changes []T, format string, common func(T) K) [][]T {
-	var groups [][]T
-	at := map[K]int{}
-	for _, c := range changes {
-		key := common(c)
-		i, ok := at[key]
-		if !ok || format == output.Wide {
-			i = len(groups)
-			at[key] = i
-			groups = append(groups, nil)
-		}
-		groups[i] = append(groups[i], c)
-	}
-	return groups
 }
 
 // andMore names the first of n.
@@ -149,7 +131,7 @@ func grantChanges(changes []rest.SliceChange) []grantChange {
 
 func slicesTable(changes []rest.SliceChange, format string) *output.Table {
 	t := &output.Table{Header: []string{"CONSUMER", "SLICE", "CLASS", "RESOURCE", "NOW", "THEN", "WHY"}, Text: true}
-	for _, alike := range fold(grantChanges(changes), format, func(c grantChange) grantChange {
+	for _, alike := range output.Fold(grantChanges(changes), format, func(c grantChange) grantChange {
 		c.consumer, c.slice = "", ""
 		return c
 	}) {

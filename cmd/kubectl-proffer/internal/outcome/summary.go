@@ -100,7 +100,7 @@ func consumerGroups(offers []rest.OfferChange) [][]amountChange {
 		class, resource string
 	}
 	var groups [][]amountChange
-	for _, changes := range fold(offers, "", func(c rest.OfferChange) key {
+	for _, changes := range output.Fold(offers, "", func(c rest.OfferChange) key {
 		return key{c.Anyone, c.Class, c.Resource}
 	}) {
 		a := amountChange{class: changes[0].Class, resource: changes[0].Resource, changes: changes}

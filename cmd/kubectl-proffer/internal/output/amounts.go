@@ -25,6 +25,19 @@ func Class(name string) string {
 	return visible.Class(name)
 }
 
+// CompareConsumers orders consumers by ID, and the default offer after them.
+func CompareConsumers(a, b string) int {
+	switch {
+	case a == b:
+		return 0
+	case a == Anyone:
+		return 1
+	case b == Anyone:
+		return -1
+	}
+	return strings.Compare(a, b)
+}
+
 // ClassOf returns the name of a class that somebody has typed, who may have copied what stands for the one without
 // a name.
 func ClassOf(typed string) string {
@@ -53,6 +66,15 @@ func Amount(amounts rest.Amounts, resource string) string {
 		return ""
 	}
 	return q.String()
+}
+
+// Texts returns the text of each element.
+func Texts[E any](all []E, text func(E) string) []string {
+	texts := make([]string, len(all))
+	for i, one := range all {
+		texts[i] = text(one)
+	}
+	return texts
 }
 
 // Pairs returns the texts of a map as in cpu=2,memory=4Gi, sorted by key.

@@ -24,11 +24,7 @@ type Order[R any] struct {
 
 // Names returns the values of --sort.
 func Names[R any](orders []Order[R]) []string {
-	names := make([]string, len(orders))
-	for i := range orders {
-		names[i] = orders[i].Name
-	}
-	return names
+	return Texts(orders, func(o Order[R]) string { return o.Name })
 }
 
 // Sort sorts rows by one of the orders, of which the first is the default. The resource is that of --resource. A
@@ -54,6 +50,24 @@ func Sort[R any, S comparable](rows []R, orders []Order[R], name, resourceName s
 		}
 		return 0
 	})
+}
+
+// Fold groups the rows of which what they have in common is the same, each group where its first row is. In format
+// Wide each row is a group.
+func Fold[R any, K comparable](rows []R, format string, common func(R) K) [][]R {
+	var groups [][]R
+	at := map[K]int{}
+	for _, r := range rows {
+		key := common(r)
+		i, ok := at[key]
+		if !ok || format == Wide {
+			i = len(groups)
+			at[key] = i
+			groups = append(groups, nil)
+		}
+		groups[i] = append(groups[i], r)
+	}
+	return groups
 }
 
 // CheckOrder refuses a value of --sort that is none of the orders.

@@ -53,11 +53,7 @@ func (p Printer) Lines(lines ...string) error {
 	if len(lines) == 0 {
 		return nil
 	}
-	clean := make([]string, len(lines))
-	for i, line := range lines {
-		clean[i] = cleanLine(line)
-	}
-	_, err := io.WriteString(p.Out, strings.Join(clean, "\n")+"\n")
+	_, err := io.WriteString(p.Out, strings.Join(Texts(lines, cleanLine), "\n")+"\n")
 	return err
 }
 
