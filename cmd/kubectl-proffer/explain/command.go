@@ -72,12 +72,9 @@ func run(
 	if err != nil {
 		return err
 	}
-	notice := ""
-	if known || !output.IsValue(format) {
-		notice = unknown.Notice(ctx, consumer, client.Offers)
-	}
-	if notice != "" && known {
-		return unknown.Refusal(notice, streams.ErrOut)
+	notice, err := unknown.Check(ctx, consumer, client.Offers, format, known, streams.ErrOut)
+	if err != nil {
+		return err
 	}
 	p := output.For(streams.Out)
 	unknown.Print(notice, streams.ErrOut)

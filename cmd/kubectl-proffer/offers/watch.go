@@ -50,11 +50,11 @@ func (o *offersOptions) show(ctx context.Context) error {
 		return err
 	}
 	notice := ""
-	if now.consumer != nil && (o.known || !output.IsValue(o.format)) {
-		notice = unknown.Notice(ctx, now.consumer, o.list)
-	}
-	if notice != "" && o.known {
-		return unknown.Refusal(notice, o.streams.ErrOut)
+	if now.consumer != nil {
+		notice, err = unknown.Check(ctx, now.consumer, o.list, o.format, o.known, o.streams.ErrOut)
+		if err != nil {
+			return err
+		}
 	}
 	if err := o.printAll(&now, notice); err != nil || !o.watch {
 		return err

@@ -33,10 +33,20 @@ func Print(notice string, errOut io.Writer) {
 	}
 }
 
-// Refusal ends a command with --known for a consumer that the operator does not know.
-func Refusal(notice string, errOut io.Writer) error {
+// Check returns the Notice for an answer in this format, of which JSON and YAML have none. With --known it ends the
+// command for a consumer that the operator does not know.
+func Check(
+	ctx context.Context, c *rest.Consumer, list func(context.Context) (*rest.Offers, error), format string, known bool,
+	errOut io.Writer,
+) (notice string, err error) {
+	if !known && output.IsValue(format) {
+		return "", nil
+	}
+	if notice = Notice(ctx, c, list); notice == "" || !known {
+		return notice, nil
+	}
 	fmt.Fprintln(errOut, "error:", output.OneLine(notice))
-	return exit.StatusError(exit.Failed)
+	return "", exit.StatusError(exit.Failed)
 }
 
 // Notice returns one line about a consumer, empty for one that the operator knows. It suggests similar IDs of the
@@ -50,10 +60,7 @@ func Notice(ctx context.Context, c *rest.Consumer, list func(context.Context) (*
 	if err != nil {
 		return notice
 	}
-	ids := make([]string, len(all.Consumers))
-	for i := range all.Consumers {
-		ids[i] = all.Consumers[i].ClusterID
-	}
+	ids := output.Texts(all.Consumers, func(c rest.Consumer) string { return c.ClusterID })
 	if names := Similar(c.ClusterID, ids); len(names) > 0 {
 		notice += " Did you mean " + strings.Join(names, " or ") + "?"
 	}
