@@ -2,7 +2,6 @@ package offers
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -50,32 +49,19 @@ func (o *offersOptions) compare(before, after *offersAnswer, width int, color bo
 
 // policyChanges returns a line for each policy that was created, edited or deleted, or whose
 // condition Ready has another reason, if it is shown before or after that: one that is invalid has no class.
-func policyChanges(before, after []rest.Policy, showsClass func(string) bool) []string {
-	was := make(map[string]*rest.Policy, len(before))
-	for i := range before {
-		was[before[i].Name] = &before[i]
-	}
-	var lines []string
-	for i := range after {
-		now, edited := &after[i], ""
-		old, there := was[now.Name]
-		delete(was, now.Name)
-		if !showsClass(now.Class) && (!there || !showsClass(old.Class)) {
+func policyChanges(before, after []rest.Policy, showsClass func(string) bool) (lines []string) {
+	name := func(p rest.Policy) string { return p.Name }
+	absent := func(p rest.Policy) rest.Policy { return rest.Policy{Name: p.Name, Class: p.Class} }
+	for was, is := range live.Compare(before, after, name, absent) {
+		if !showsClass(was.Class) && !showsClass(is.Class) {
 			continue
 		}
-		if !there {
-			old = &rest.Policy{}
-		} else if old.Generation != now.Generation && old.Generation > 0 && now.Generation > 0 {
+		edited := ""
+		if was.Generation != is.Generation && was.Generation > 0 && is.Generation > 0 {
 			edited = " edited" // An earlier operator reports no generation.
 		}
-		if reason, changed := live.Change(old.Reason, now.Reason); changed || edited != "" {
-			lines = append(lines, "policy "+now.Name+edited+": "+reason)
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(was)) {
-		if showsClass(was[name].Class) {
-			reason, _ := live.Change(was[name].Reason, "")
-			lines = append(lines, "policy "+name+": "+reason)
+		if reason, changed := live.Change(was.Reason, is.Reason); changed || edited != "" {
+			lines = append(lines, "policy "+is.Name+edited+": "+reason)
 		}
 	}
 	return lines
@@ -86,50 +72,28 @@ type rowChange struct{ was, is row }
 
 // changes lists the rows that differ, sorted by consumer, class and resource, the default offer last.
 // Explanations alone make no difference.
-func changes(before, after []row) []rowChange {
-	was := make(map[rowKey]row, len(before))
-	for _, r := range before {
-		was[r.rowKey] = r
-	}
-	var changed []rowChange
-	add := func(c rowChange) {
-		if c.is.policy != c.was.policy || quantity.Compare(c.was.offered, c.is.offered) != 0 ||
-			quantity.Compare(c.was.granted, c.is.granted) != 0 || quantity.Compare(c.was.used, c.is.used) != 0 {
-			changed = append(changed, c)
+func changes(before, after []row) (changed []rowChange) {
+	key := func(r row) rowKey { return r.rowKey }
+	for was, is := range live.Compare(before, after, key, row.absent) {
+		if is.policy != was.policy || quantity.Compare(was.offered, is.offered) != 0 ||
+			quantity.Compare(was.granted, is.granted) != 0 || quantity.Compare(was.used, is.used) != 0 {
+			changed = append(changed, rowChange{was, is})
 		}
-	}
-	for _, now := range after {
-		old, there := was[now.rowKey]
-		if !there {
-			old = now.absent()
-		}
-		delete(was, now.rowKey)
-		add(rowChange{old, now})
-	}
-	for _, old := range was {
-		add(rowChange{old, old.absent()})
 	}
 	slices.SortFunc(changed, func(a, b rowChange) int {
-		return cmp.Or(isAnyone(a.is)-isAnyone(b.is), strings.Compare(a.is.consumer, b.is.consumer),
+		return cmp.Or(output.CompareConsumers(a.is.consumer, b.is.consumer),
 			strings.Compare(a.is.class, b.is.class), strings.Compare(a.is.resource, b.is.resource))
 	})
 	return changed
 }
 
 // absent is the row of the same resource while it is not offered. A consumer has, and uses, nothing of it then.
-func (r *row) absent() row {
+func (r row) absent() row {
 	none := row{rowKey: r.rowKey}
 	if r.granted != nil {
 		none.granted, none.used = &resource.Quantity{}, &resource.Quantity{}
 	}
 	return none
-}
-
-func isAnyone(r row) int {
-	if r.consumer == output.Anyone {
-		return 1
-	}
-	return 0
 }
 
 // cells writes each cell that differs as "old -> new".

@@ -87,20 +87,14 @@ func (o *options) print(all []broker) error {
 	if output.IsValue(o.format) {
 		return p.Value(o.format, shown{all})
 	}
+	var lines []string
 	if t := table(all); len(t.Rows) > 0 {
-		if err := p.Table(t); err != nil {
-			return err
-		}
-		if err := p.Lines(""); err != nil {
-			return err
-		}
+		lines = append(t.Lines(p.Width, p.Color), "")
 	}
 	for i := range all {
-		if err := p.Lines(state(&all[i])...); err != nil {
-			return err
-		}
+		lines = append(lines, state(&all[i])...)
 	}
-	return nil
+	return p.Lines(lines...)
 }
 
 var header = []string{"BROKER", "PROVIDER", "CHOSEN", "UPTIME", "LATENCY", "PRICE", "REMAINING", "WHY"}
@@ -175,11 +169,7 @@ func state(b *broker) []string {
 		lines = append(lines, "  measured: "+timeText(at))
 	}
 	if len(c.Status.Unknown) > 0 {
-		var unknown []string
-		for _, id := range c.Status.Unknown {
-			unknown = append(unknown, string(id))
-		}
-		lines = append(lines, "  not among its providers: "+strings.Join(unknown, ", "))
+		lines = append(lines, "  not among its providers: "+joined(c.Status.Unknown, ", "))
 	}
 	for _, d := range c.Status.Draining {
 		line := fmt.Sprintf("  draining: %s at %s", d.Namespace, d.Provider)
@@ -240,41 +230,22 @@ func changes(before, after []broker, width int, color bool) (lines []string) {
 // changedRows compares the rows of one broker, by provider.
 func changedRows(before, after []output.Row) (changed []output.Row) {
 	const key, why = 1, 7
-	find := func(rows []output.Row, id string) []string {
-		for _, r := range rows {
-			if r.Cells[key] == id {
-				return r.Cells
-			}
-		}
-		return nil
+	id := func(r output.Row) string { return r.Cells[key] }
+	none := func(of output.Row) output.Row {
+		cells := make([]string, len(of.Cells))
+		copy(cells, of.Cells[:key+1])
+		return output.Row{Cells: cells}
 	}
-	add := func(was, is []string) {
-		cells, differ := slices.Clone(is), false
+	for was, is := range live.Compare(before, after, id, none) {
+		cells, differ := slices.Clone(is.Cells), false
 		for i := range cells {
-			text, changes := live.Change(was[i], is[i])
+			text, changes := live.Change(was.Cells[i], is.Cells[i])
 			if i != why {
 				cells[i], differ = text, differ || changes
 			}
 		}
 		if differ {
 			changed = append(changed, output.Row{Cells: cells})
-		}
-	}
-	none := func(of []string) []string {
-		cells := make([]string, len(of))
-		copy(cells, of[:key+1])
-		return cells
-	}
-	for _, r := range after {
-		was := find(before, r.Cells[key])
-		if was == nil {
-			was = none(r.Cells)
-		}
-		add(was, r.Cells)
-	}
-	for _, r := range before {
-		if find(after, r.Cells[key]) == nil {
-			add(r.Cells, none(r.Cells))
 		}
 	}
 	return changed

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -40,6 +41,32 @@ func Follow[T any](
 		waiting, now = false, next
 		return false, err
 	})
+}
+
+// Compare pairs what two answers list, by key: all that is listed after, then what is gone, each in its order. Absent
+// returns what stands for one that is not listed.
+func Compare[T any, K comparable](before, after []T, key func(T) K, absent func(T) T) iter.Seq2[T, T] {
+	return func(yield func(was, is T) bool) {
+		gone := map[K]T{}
+		for _, was := range before {
+			gone[key(was)] = was
+		}
+		for _, is := range after {
+			was, listed := gone[key(is)]
+			if !listed {
+				was = absent(is)
+			}
+			delete(gone, key(is))
+			if !yield(was, is) {
+				return
+			}
+		}
+		for _, was := range before {
+			if _, is := gone[key(was)]; is && !yield(was, absent(was)) {
+				return
+			}
+		}
+	}
 }
 
 // Change writes a text that changes as "old -> new".
