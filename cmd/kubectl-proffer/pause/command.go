@@ -25,6 +25,7 @@ import (
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/operatorclient"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/unknown"
+	"proffer.dev/proffer/internal/kube"
 )
 
 // FieldManager owns the fields that pause and stop set.
@@ -96,10 +97,8 @@ type options struct {
 	until    string
 	// consumer is empty for all of them.
 	consumer string
-	// affects reports whether a command without names is for a policy of the class, and ends says whether the command
-	// ends a pause.
-	affects func(p *unstructured.Unstructured) bool
-	ends    bool
+	// ends is set if the command ends a pause or a stop.
+	ends bool
 	// yes is set if stop does not ask.
 	yes bool
 }
@@ -107,7 +106,6 @@ type options struct {
 // NewPauseCommand returns the command pause.
 func NewPauseCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &options{flags: flags, streams: streams, now: time.Now}
-	o.affects = o.mayBeFor
 	cmd := o.command(o.pauseEach)
 	cmd.Use = "pause POLICY... | --class CLASS | --consumer CONSUMER"
 	cmd.Short = "Keep what the consumers of policies have as it is"
@@ -121,8 +119,7 @@ func NewPauseCommand(flags *operatorclient.Flags, streams genericiooptions.IOStr
 
 // NewResumeCommand returns the command resume.
 func NewResumeCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
-	o := &options{flags: flags, streams: streams, now: time.Now}
-	o.affects, o.ends = o.isPaused, true
+	o := &options{flags: flags, streams: streams, now: time.Now, ends: true}
 	cmd := o.command(func(ctx context.Context, selected []unstructured.Unstructured) error {
 		return o.each(ctx, selected, o.resume)
 	})
@@ -282,8 +279,12 @@ func (o *options) wanted() string {
 	return "for " + o.consumer
 }
 
-// isPaused reports whether there may be something to resume.
-func (o *options) isPaused(p *unstructured.Unstructured) bool {
+// affects reports whether a command without names is for a policy of the class: whether there is something to pause
+// or to stop, or may be something to resume.
+func (o *options) affects(p *unstructured.Unstructured) bool {
+	if !o.ends {
+		return o.mayBeFor(p)
+	}
 	all := fieldsOf(p)
 	return o.consumer == "" || all.without(o.consumer)
 }
@@ -418,7 +419,8 @@ func (o *options) stillPaused(p *unstructured.Unstructured) []string {
 	if len(own.PausedConsumers) == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("It stays paused for %s: end that with --consumer.", of(own.PausedConsumers))}
+	names := output.Texts(own.PausedConsumers, func(c v1alpha1.PausedConsumer) string { return string(c.ClusterID) })
+	return []string{fmt.Sprintf("It stays paused for %s: end that with --consumer.", kube.First(names))}
 }
 
 func (o *options) resumeConsumer(ctx context.Context, p *unstructured.Unstructured) ([]string, error) {

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/kubetest"
 )
@@ -154,7 +155,12 @@ func TestAPauseDropsThoseThatAreOver(t *testing.T) {
 		{ClusterID: "over", Until: &metav1.Time{Time: time.Unix(100, 0)}}, {ClusterID: "ends", Until: &metav1.Time{Time: time.Unix(101, 0)}}, {ClusterID: "lasts"},
 	}}
 	f.dropEnded(time.Unix(100, 0))
-	if got := of(f.PausedConsumers); got != "ends, lasts" {
-		t.Errorf("left: %s", got)
+	if diff := cmp.Diff([]string{"ends", "lasts"}, idsOf(f)); diff != "" {
+		t.Error(diff)
 	}
+}
+
+// idsOf returns the consumers for which a policy is paused.
+func idsOf(f fields) []string {
+	return output.Texts(f.PausedConsumers, func(c v1alpha1.PausedConsumer) string { return string(c.ClusterID) })
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/client-go/dynamic"
 
 	"proffer.dev/proffer/api/v1alpha1"
-	"proffer.dev/proffer/internal/kube"
 )
 
 // fields are those of a policy's spec that the commands set.
@@ -37,15 +36,6 @@ func (f *fields) dropEnded(now time.Time) {
 	f.PausedConsumers = slices.DeleteFunc(f.PausedConsumers, func(c v1alpha1.PausedConsumer) bool {
 		return c.Until != nil && !now.Before(c.Until.Time)
 	})
-}
-
-// of names consumers.
-func of(paused []v1alpha1.PausedConsumer) string {
-	names := make([]string, len(paused))
-	for i := range paused {
-		names[i] = string(paused[i].ClusterID)
-	}
-	return kube.First(names)
 }
 
 // ownedBy returns the fields of a policy that FieldManager owns. apply keeps only those that are given to it again.

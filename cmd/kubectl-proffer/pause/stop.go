@@ -44,7 +44,6 @@ const stopExamples = `  # Show what one policy would take back, and ask
 // NewStopCommand returns the command stop.
 func NewStopCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams) *cobra.Command {
 	o := &options{flags: flags, streams: streams, now: time.Now}
-	o.affects = o.mayBeFor
 	cmd := o.command(o.stop)
 	cmd.Use, cmd.Short = "stop POLICY... | --class CLASS", "Take back what the consumers of policies have"
 	cmd.Long, cmd.Example = stopLong, stopExamples
@@ -135,10 +134,7 @@ func (o *options) ask(selected []unstructured.Unstructured) (bool, error) {
 	if o.yes {
 		return true, nil
 	}
-	names := make([]string, len(selected))
-	for i := range selected {
-		names[i] = selected[i].GetName()
-	}
+	names := output.Texts(selected, func(p unstructured.Unstructured) string { return p.GetName() })
 	what := strings.Join(names, ", ")
 	if len(names) > 1 {
 		what = fmt.Sprintf("these %d policies: %s", len(names), what)
