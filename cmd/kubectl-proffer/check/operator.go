@@ -12,6 +12,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
 	"proffer.dev/proffer/internal/operator"
 	"proffer.dev/proffer/internal/resourcereader"
@@ -130,10 +131,7 @@ func findReplicas(namespace string, deployment known[*appsv1.Deployment]) Findin
 
 // findAvailable reports whether the replicas of a Deployment are there and fit each other.
 func findAvailable(namespace string, d *appsv1.Deployment, leaderElect bool) Finding {
-	wanted, ready, updated := int32(1), d.Status.AvailableReplicas, d.Status.UpdatedReplicas
-	if d.Spec.Replicas != nil {
-		wanted = *d.Spec.Replicas
-	}
+	wanted, ready, updated := ptr.Deref(d.Spec.Replicas, 1), d.Status.AvailableReplicas, d.Status.UpdatedReplicas
 	pods := fmt.Sprintf("Look at kubectl -n %s get pods.", namespace)
 	image := operatorIn(&d.Spec.Template.Spec).Image
 	switch {
@@ -170,16 +168,13 @@ func findLeader(f flags, lease known[*coordinationv1.Lease], now time.Time) Find
 		return lease.skip(checkLeader, "get leases.coordination.k8s.io in "+f.leaseNamespace)
 	}
 	spec := lease.value.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || spec.RenewTime == nil {
+	holder := ptr.Deref(spec.HolderIdentity, "")
+	if holder == "" || spec.RenewTime == nil {
 		return checkLeader.wrong("No replica leads: the Lease has no holder.").do(logs)
 	}
-	valid := clockSkew
-	if spec.LeaseDurationSeconds != nil {
-		valid += time.Duration(*spec.LeaseDurationSeconds) * time.Second
-	}
+	valid := clockSkew + time.Duration(ptr.Deref(spec.LeaseDurationSeconds, 0))*time.Second
 	if age := now.Sub(spec.RenewTime.Time); age > valid {
-		return checkLeader.wrong("No replica leads: %s renewed the Lease %s ago.",
-			*spec.HolderIdentity, age.Round(time.Second)).do(logs)
+		return checkLeader.wrong("No replica leads: %s renewed the Lease %s ago.", holder, age.Round(time.Second)).do(logs)
 	}
-	return checkLeader.ok("%s leads.", *spec.HolderIdentity)
+	return checkLeader.ok("%s leads.", holder)
 }

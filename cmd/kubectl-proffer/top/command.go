@@ -110,23 +110,17 @@ func (o *topOptions) run(
 	if output.IsValue(o.format) {
 		return p.Value(o.format, rows)
 	}
-	for i, t := range tables {
-		switch {
-		case len(t.Rows) == 0 && i == 0:
-			fmt.Fprintln(streams.ErrOut, "There is nothing to show: the operator has no "+o.subject()+".")
-			return nil
-		case len(t.Rows) == 0:
-			continue
-		case i > 0:
-			if err := p.Lines(""); err != nil {
-				return err
-			}
-		}
-		if err := p.Table(t); err != nil {
-			return err
+	if len(tables[0].Rows) == 0 {
+		fmt.Fprintln(streams.ErrOut, "There is nothing to show: the operator has no "+o.subject()+".")
+		return nil
+	}
+	lines := tables[0].Lines(p.Width, p.Color)
+	for _, t := range tables[1:] {
+		if len(t.Rows) > 0 {
+			lines = append(append(lines, ""), t.Lines(p.Width, p.Color)...)
 		}
 	}
-	return nil
+	return p.Lines(lines...)
 }
 
 // subject says what is shown.
