@@ -69,12 +69,10 @@ type decisions struct {
 }
 
 func (d decisions) Granted() map[string]map[string]capacity.Amounts {
-	granted, _, _ := table.CountGrants(d.asked, d.answers, table.GrantedAndDecided)
-	return granted
+	return table.CountGrants(d.asked, d.answers, table.GrantedAndDecided).Granted()
 }
 func (d decisions) GrantedBy() map[string]map[string][]string {
-	_, by, _ := table.CountGrants(d.asked, d.answers, table.GrantedAndDecided)
-	return by
+	return table.CountGrants(d.asked, d.answers, table.GrantedAndDecided).GrantedBy()
 }
 func (decisions) Under(string) table.PolicyGrants                             { return table.PolicyGrants{} }
 func (d decisions) DryRun(func() *offer.AllocationInput) table.SliceDecisions { return d }

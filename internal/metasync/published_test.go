@@ -79,7 +79,8 @@ func (p *milan) snapshot() *table.Snapshot {
 	for i := range p.slices {
 		p.slices[i].Answer = &answers[i]
 	}
-	in.Grants, in.GrantedBy, _ = table.CountGrants(asked, answers, table.GrantedAndDecided)
+	counts := table.CountGrants(asked, answers, table.GrantedAndDecided)
+	in.Grants, in.GrantedBy = counts.Granted(), counts.GrantedBy()
 	return table.New().Publish(table.Snapshot{
 		Result: offer.Evaluate(in), Input: in, Policies: list.All, Slices: decisions(p.slices), Time: time.Unix(1000, 0),
 	})

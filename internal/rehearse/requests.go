@@ -48,9 +48,9 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 			in.Gates[i] = holding.Cordoned
 		}
 	}
-	made, d := holding.Rehearse(in), &decided{Requests: slices.Clone(r)}
-	for i := range d.Requests {
-		s := &d.Requests[i]
+	made, d := holding.Rehearse(in), &decided{requests: slices.Clone(r)}
+	for i := range d.requests {
+		s := &d.requests[i]
 		s.Answer = nil
 		if at := made.Verdicts[i].At; at >= 0 {
 			s.Slice, s.Answer = made.Asked[at], &made.Answers[at]
@@ -58,7 +58,7 @@ func (r Requests) DryRun(termsOf func() *offer.AllocationInput) table.SliceDecis
 			s.Because = func() string { return answer.Because(problem) }
 		}
 	}
-	d.granted, d.grantedBy, d.byPolicy = table.CountGrants(made.Asked, made.Answers, table.GrantedAndDecided)
+	d.GrantCounts = table.CountGrants(made.Asked, made.Answers, table.GrantedAndDecided)
 	return d
 }
 
@@ -86,14 +86,12 @@ func stateOf(s *table.DecidedSlice) *holding.Slice {
 
 // decided are Requests with decisions.
 type decided struct {
-	Requests
-	granted   map[string]map[string]capacity.Amounts
-	grantedBy map[string]map[string][]string
-	byPolicy  map[string]table.PolicyGrants
+	*table.GrantCounts
+	requests Requests
 }
 
-func (d *decided) Granted() map[string]map[string]capacity.Amounts { return d.granted }
+func (d *decided) All(yield func(table.DecidedSlice) bool) { d.requests.All(yield) }
 
-func (d *decided) GrantedBy() map[string]map[string][]string { return d.grantedBy }
-
-func (d *decided) Under(policy string) table.PolicyGrants { return d.byPolicy[policy] }
+func (d *decided) DryRun(terms func() *offer.AllocationInput) table.SliceDecisions {
+	return d.requests.DryRun(terms)
+}

@@ -18,13 +18,17 @@ const (
 	GrantedAndDecided
 )
 
+// GrantCounts holds the sums of what slices are granted. It never changes.
+type GrantCounts struct {
+	byClass  map[string]map[string]capacity.Amounts
+	by       map[string]map[string][]string
+	byPolicy map[string]PolicyGrants
+}
+
 // CountGrants adds up what slices are granted, by class and consumer ID, and by the policy that
 // decides, and counts those that wait. The answers are in the order of the slices.
-func CountGrants(asked []grant.Slice, answers []grant.Answer, what Counting) (
-	byClass map[string]map[string]capacity.Amounts, by map[string]map[string][]string,
-	byPolicy map[string]PolicyGrants,
-) {
-	g := grants{
+func CountGrants(asked []grant.Slice, answers []grant.Answer, what Counting) *GrantCounts {
+	g := &GrantCounts{
 		byClass: map[string]map[string]capacity.Amounts{}, by: map[string]map[string][]string{},
 		byPolicy: map[string]PolicyGrants{},
 	}
@@ -32,18 +36,20 @@ func CountGrants(asked []grant.Slice, answers []grant.Answer, what Counting) (
 		g.count(&asked[i], &answers[i], what)
 		g.countWaiting(&answers[i])
 	}
-	return g.byClass, g.by, g.byPolicy
+	return g
 }
 
-// grants are the sums so far.
-type grants struct {
-	byClass  map[string]map[string]capacity.Amounts
-	by       map[string]map[string][]string
-	byPolicy map[string]PolicyGrants
-}
+// Granted implements SliceDecisions.
+func (g *GrantCounts) Granted() map[string]map[string]capacity.Amounts { return g.byClass }
+
+// GrantedBy implements SliceDecisions.
+func (g *GrantCounts) GrantedBy() map[string]map[string][]string { return g.by }
+
+// Under implements SliceDecisions.
+func (g *GrantCounts) Under(policy string) PolicyGrants { return g.byPolicy[policy] }
 
 // countWaiting counts a slice that would be granted more if the pool had more now.
-func (g *grants) countWaiting(decided *grant.Answer) {
+func (g *GrantCounts) countWaiting(decided *grant.Answer) {
 	waits := func(l grant.Line) bool { return l.Bound == grant.ByPool || l.Bound == grant.Awaited }
 	if decided.Policy == nil || !slices.ContainsFunc(decided.Lines, waits) {
 		return
@@ -56,7 +62,7 @@ func (g *grants) countWaiting(decided *grant.Answer) {
 // count adds what a slice is granted, or is about to be, or what its pods use or is on record if that is more.
 // What a slice has counts in the class that it was granted in: until the slice is answered in another one,
 // nothing of it is free there.
-func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting) {
+func (g *GrantCounts) count(asked *grant.Slice, decided *grant.Answer, what Counting) {
 	next := what == GrantedAndDecided && decided.Verdict == grant.Accept
 	if asked.Granted == nil && !next && len(asked.Used) == 0 && len(asked.Recorded) == 0 {
 		return
@@ -94,7 +100,7 @@ func (g *grants) count(asked *grant.Slice, decided *grant.Answer, what Counting)
 }
 
 // countFormer adds what a slice has in another class.
-func (g *grants) countFormer(asked *grant.Slice) {
+func (g *GrantCounts) countFormer(asked *grant.Slice) {
 	sum, some := g.sum(asked.GrantedIn, asked.Consumer), false
 	for name, amount := range asked.Granted {
 		some = some || amount > 0
@@ -109,7 +115,7 @@ func (g *grants) countFormer(asked *grant.Slice) {
 }
 
 // addOrigin notes which granter granted what a slice has in a class, empty for an unknown one.
-func (g *grants) addOrigin(class string, asked *grant.Slice) {
+func (g *GrantCounts) addOrigin(class string, asked *grant.Slice) {
 	of := g.by[class]
 	if of == nil {
 		of = map[string][]string{}
@@ -127,7 +133,7 @@ func (g *grants) addOrigin(class string, asked *grant.Slice) {
 }
 
 // sum returns the sum of a consumer in a class, to be added to.
-func (g *grants) sum(class, consumer string) capacity.Amounts {
+func (g *GrantCounts) sum(class, consumer string) capacity.Amounts {
 	sums := g.byClass[class]
 	if sums == nil {
 		sums = map[string]capacity.Amounts{}
@@ -141,7 +147,7 @@ func (g *grants) sum(class, consumer string) capacity.Amounts {
 
 // countUnder counts a slice under a policy. It is summed up in its class: one consumer's slices of a class are all
 // under one policy.
-func (g *grants) countUnder(policy, consumer string, sum capacity.Amounts) {
+func (g *GrantCounts) countUnder(policy, consumer string, sum capacity.Amounts) {
 	under := g.byPolicy[policy]
 	if under.Consumers == nil {
 		under.Consumers = map[string]ConsumerGrants{}

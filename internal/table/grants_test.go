@@ -75,16 +75,16 @@ func TestGrantsCountInTheClassThatTheyWereMadeIn(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			byClass, grantedBy, byPolicy := CountGrants([]grant.Slice{tc.slice}, []grant.Answer{tc.answer}, tc.what)
+			counts := CountGrants([]grant.Slice{tc.slice}, []grant.Answer{tc.answer}, tc.what)
 			got, counted := map[string]int64{}, map[string]int32{}
 			var by map[string][]string
-			for class, of := range grantedBy {
+			for class, of := range counts.by {
 				by = map[string][]string{class: of["rome"]}
 			}
-			for class, of := range byClass {
+			for class, of := range counts.byClass {
 				got[class] = of["rome"]["cpu"]
 			}
-			for policy, under := range byPolicy {
+			for policy, under := range counts.byPolicy {
 				counted[policy] = under.Slices
 			}
 			if diff := cmp.Diff(tc.want, got) + cmp.Diff(tc.slices, counted) + cmp.Diff(tc.by, by); diff != "" {

@@ -42,12 +42,7 @@ type decisions struct {
 	// entries and gates are in the order of the slices of the decision.
 	entries []*sliceEntry
 	gates   []gateState
-	// grants holds the amounts that count as granted, by class and consumer ID.
-	grants map[string]map[string]capacity.Amounts
-	// grantedBy holds the granters that granted it, where another one decides now, or none.
-	grantedBy map[string]map[string][]string
-	// byPolicy holds them by the policy that decides.
-	byPolicy map[string]table.PolicyGrants
+	*table.GrantCounts
 }
 
 // Decide decides on all slices. It calls termsOf only if there are any. Nothing is written before
@@ -93,7 +88,7 @@ func decidedBy(
 	if a.term == "" {
 		decided = table.GrantedOnly
 	}
-	a.grants, a.grantedBy, a.byPolicy = table.CountGrants(a.Asked, a.Answers, decided)
+	a.GrantCounts = table.CountGrants(a.Asked, a.Answers, decided)
 	return &a
 }
 

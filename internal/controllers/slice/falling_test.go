@@ -20,7 +20,7 @@ func (l *leaving) answered(uid, class string) (cpu, counted int64) {
 	l.decider.cache.endDecision()
 	for i, c := range a.entries {
 		if string(c.uid) == uid {
-			return a.Answers[a.Verdicts[i].At].Amounts()["cpu"], a.grants[class]["rome"]["cpu"]
+			return a.Answers[a.Verdicts[i].At].Amounts()["cpu"], a.Granted()[class]["rome"]["cpu"]
 		}
 	}
 	l.t.Fatalf("there is no slice %s", uid)

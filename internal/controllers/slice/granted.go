@@ -4,22 +4,12 @@ import (
 	"fmt"
 	"strings"
 
-	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/table"
 	"proffer.dev/proffer/internal/visible"
 )
-
-// Granted implements table.SliceDecisions.
-func (a *decisions) Granted() map[string]map[string]capacity.Amounts { return a.grants }
-
-// GrantedBy implements table.SliceDecisions.
-func (a *decisions) GrantedBy() map[string]map[string][]string { return a.grantedBy }
-
-// Under implements table.SliceDecisions.
-func (a *decisions) Under(policy string) table.PolicyGrants { return a.byPolicy[policy] }
 
 // All implements table.SliceDecisions.
 func (a *decisions) All(yield func(table.DecidedSlice) bool) {

@@ -234,7 +234,7 @@ func (w *world) check() {
 func (w *world) checkCounted(d *decisions) {
 	for pool, class := range pools {
 		for owner, consumer := range consumers {
-			if counted, least := d.grants[class][consumer][thing], w.mustCount(owner, pool); counted < least {
+			if counted, least := d.Granted()[class][consumer][thing], w.mustCount(owner, pool); counted < least {
 				w.accuse("%d of %s counts for %s, want at least %d", counted, class, consumer, least)
 			}
 		}

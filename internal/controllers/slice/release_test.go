@@ -52,7 +52,7 @@ func TestLeadersThatEndAgainAndAgainFreeWhatADeletedSliceHeld(t *testing.T) {
 		w.decider.cache.setRecord(record) // The watch knows nothing of the time.
 		w.decider.cache.beginTerm("next", nil, []grantRecord{parseGrant(object)}, nobody)
 		a := w.decider.decide(now.Add(time.Second), func() *offer.AllocationInput { return terms })
-		if got := a.grants["gold"]["rome"]["cpu"]; got != tc.want {
+		if got := a.Granted()["gold"]["rome"]["cpu"]; got != tc.want {
 			t.Errorf("%s: %d of gold count as granted, want %d", name, got, tc.want)
 		}
 	}

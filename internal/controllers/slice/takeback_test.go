@@ -89,7 +89,7 @@ func TestEveryReplicaCountsAGrantOnce(t *testing.T) {
 	cache.set(known(t, "s", "a", 10, asking("4"), answering(grantOfCPU(4000))))
 	for _, replica := range []string{"one that does not lead", "the leader"} {
 		a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
-		if got := a.grants["gold"]["rome"]["cpu"]; got != 4000 {
+		if got := a.Granted()["gold"]["rome"]["cpu"]; got != 4000 {
 			t.Errorf("at %s, %d of gold count as granted, want 4000", replica, got)
 		}
 		if len(a.Answers) != 1 || a.Answers[0].Amounts()["cpu"] != 4000 {
@@ -217,7 +217,7 @@ func TestASliceThatMovesBringsAlongNoMoreThanStandsInIt(t *testing.T) {
 		Key: "pod", Node: "gold", Consumer: "rome", Creator: liqo.SliceCreator("s", "rome"), Requests: capacity.Amounts{"cpu": 4000},
 	})
 	a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return terms })
-	if got := a.grants["gold"]["rome"]["cpu"]; got != 4000 {
+	if got := a.Granted()["gold"]["rome"]["cpu"]; got != 4000 {
 		t.Errorf("%d of gold count until the answer, want all 4000 that are on record", got)
 	}
 	w.commit(a)
@@ -283,7 +283,7 @@ func TestWhatMayStandInASliceThatCannotBeWrittenCounts(t *testing.T) {
 			w.decideBy(goldOf(8000))
 			cache.set(known(t, "another", "b", 30, asking("8")))
 			a := w.decider.decide(time.Now(), func() *offer.AllocationInput { return goldOf(8000) })
-			if got := a.grants["gold"]["rome"]["cpu"]; got != 8000 {
+			if got := a.Granted()["gold"]["rome"]["cpu"]; got != 8000 {
 				t.Errorf("%d of gold is granted in total, want 8000", got)
 			}
 			for i, c := range a.entries {
@@ -308,7 +308,7 @@ func TestPodsOfADeletedSliceCountIfTheNewOneCannotBeWritten(t *testing.T) {
 	w.decideBy(terms)
 	refused(t, cache, "b")
 	a := w.decider.decide(time.Now().Add(holding.ReleaseGrace+time.Second), func() *offer.AllocationInput { return terms })
-	if got := a.grants["gold"]["rome"]["cpu"]; got != 2000 {
+	if got := a.Granted()["gold"]["rome"]["cpu"]; got != 2000 {
 		t.Errorf("%d of gold count as granted, want the 2000 that pods use", got)
 	}
 }
@@ -400,7 +400,7 @@ func entryOf(t *testing.T, cache *grantCache, uid types.UID) *sliceEntry {
 
 // gold returns how much cpu of gold rome is granted.
 func (l *leaving) gold() int64 {
-	return l.decider.decide(time.Now(), func() *offer.AllocationInput { return l.terms }).grants["gold"]["rome"]["cpu"]
+	return l.decider.decide(time.Now(), func() *offer.AllocationInput { return l.terms }).Granted()["gold"]["rome"]["cpu"]
 }
 
 // While a slice is in another class, what it leaves unused of gold goes to another slice. When it
