@@ -42,7 +42,7 @@ func (s *Server) allCatalogs(w http.ResponseWriter, r *http.Request, snapshot *t
 		}
 		limit = n
 	}
-	serveFew(w, r, s.readingCatalog, func() (*representation, int, error) {
+	serveFew(w, r, s.readingCatalog, "catalogs", func() (*representation, int, error) {
 		from, after := s.catalogs.forSnapshot(snapshot, 0), ""
 		if value := r.URL.Query().Get("continue"); value != "" {
 			var err error
@@ -89,7 +89,7 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 		Problem(w, http.StatusBadRequest, fmt.Sprintf("a cluster ID has at most %d bytes", maxIDBytes))
 		return
 	}
-	serveFew(w, r, s.readingCatalog, func() (*representation, int, error) {
+	serveFew(w, r, s.readingCatalog, "catalogs", func() (*representation, int, error) {
 		from := s.catalogs.forSnapshot(snapshot, 0)
 		of := rest.CatalogOf{ClusterID: id, Entries: entriesOf(&from, id)}
 		now := evaluated(snapshot)
@@ -100,12 +100,12 @@ func (s *Server) oneCatalog(w http.ResponseWriter, r *http.Request, snapshot *ta
 	})
 }
 
-// serveFew answers with a representation, or with an error and its status, for as many at a time as the channel has
-// room for.
+// serveFew answers with a representation of things, or with an error and its status, for as many at a time as the
+// channel has room for.
 func serveFew(
-	w http.ResponseWriter, r *http.Request, running chan struct{}, get func() (*representation, int, error),
+	w http.ResponseWriter, r *http.Request, running chan struct{}, things string, get func() (*representation, int, error),
 ) {
-	leave, refused := enter(running, manyReaders("catalogs")+tryAgain)
+	leave, refused := enter(running, manyReaders(things)+tryAgain)
 	if refused != nil {
 		problemOf(w, refused)
 		return

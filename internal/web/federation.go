@@ -65,7 +65,7 @@ func (s *Server) pageOfFederation(
 	w http.ResponseWriter, r *http.Request, running chan struct{}, shown func(rest.FederationProvider) any,
 ) {
 	after := r.URL.Query().Get("continue")
-	serveFew(w, r, running, func() (*representation, int, error) {
+	serveFew(w, r, running, "catalogs", func() (*representation, int, error) {
 		p, size, last := federationPage{Providers: []json.RawMessage{}}, 0, ""
 		for _, provider := range s.Federation(time.Now()).Providers {
 			if provider.ClusterID <= after && after != "" {

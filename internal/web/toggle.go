@@ -58,24 +58,16 @@ func (s *Server) listProviders(w http.ResponseWriter, r *http.Request) {
 		Problem(w, http.StatusBadRequest, "the list takes no parameters: leave them out, or send POST to change something")
 		return
 	}
-	leave, refused := enter(s.readingProviders, manyReaders("providers")+tryAgain)
-	if refused != nil {
-		problemOf(w, refused)
-		return
-	}
-	defer leave()
-	all, refused := s.Toggling.Providers(r.Context())
-	if refused != nil {
-		problemOf(w, refused)
-		return
-	}
-	all = shownTo(r, all)
-	listed, err := represent(all, all)
-	if err != nil {
-		Problem(w, http.StatusInternalServerError, "the list of providers cannot be encoded")
-		return
-	}
-	listed.serve(w, r)
+	serveFew(w, r, s.readingProviders, "providers", func() (*representation, int, error) {
+		all, refused := s.Toggling.Providers(r.Context())
+		if refused != nil {
+			suggestDelay(w, refused)
+			return nil, int(refused.ErrStatus.Code), refused
+		}
+		all = shownTo(r, all)
+		listed, err := represent(all, all)
+		return listed, http.StatusInternalServerError, err
+	})
 }
 
 // changeProvider makes one change. A body has no meaning, and is not read.
