@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"proffer.dev/proffer/test/process"
@@ -156,25 +157,15 @@ var errStalled = fmt.Errorf("received nothing for %s", maxStall)
 // for maxStall.
 func stopWhenStalled(ctx context.Context, dir string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
-	go func() {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		size, since := treeSize(dir), time.Now()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case now := <-ticker.C:
-				if s := treeSize(dir); s != size {
-					size, since = s, now
-				}
-				if now.Sub(since) >= maxStall {
-					cancel(errStalled)
-					return
-				}
-			}
+	size, since := treeSize(dir), time.Now()
+	go wait.UntilWithContext(ctx, func(context.Context) {
+		if s := treeSize(dir); s != size {
+			size, since = s, time.Now()
 		}
-	}()
+		if time.Since(since) >= maxStall {
+			cancel(errStalled)
+		}
+	}, time.Second)
 	return ctx, func() { cancel(nil) }
 }
 

@@ -1,10 +1,13 @@
 package controlplane
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 )
 
 // tick is the interval between progress reports of a long step.
@@ -27,19 +30,14 @@ func (r *reporter) say(format string, args ...any) {
 // every reports at each tick what is being done and for how long, until stop is called. No line is
 // written after stop returns.
 func (r *reporter) every(doing string) (stop func()) {
-	begin, done, ended := time.Now(), make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(ended)
-		ticker := time.NewTicker(tick)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				r.say("%s: %s so far", doing, time.Since(begin).Round(time.Second))
-			case <-done:
-				return
-			}
-		}
-	}()
-	return func() { close(done); <-ended }
+	begin := time.Now()
+	var reports sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	reports.Go(func() {
+		_ = wait.PollUntilContextCancel(ctx, tick, false, func(context.Context) (bool, error) {
+			r.say("%s: %s so far", doing, time.Since(begin).Round(time.Second))
+			return false, nil
+		})
+	})
+	return func() { cancel(); reports.Wait() }
 }
