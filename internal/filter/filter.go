@@ -22,6 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 	apiservercel "k8s.io/apiserver/pkg/cel"
 	"k8s.io/apiserver/pkg/cel/environment"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 const (
@@ -38,7 +40,7 @@ const (
 	// maxLabels bounds the labels of an object that a filter admits. Nodes have a hundred or two. To
 	// begin a loop over them costs a few units however many there are.
 	maxLabels = 1000
-	// maxWhy bounds what is repeated of an error of CEL, in bytes.
+	// maxWhy bounds what is repeated of an error of CEL, which may repeat an expression or a label, in bytes.
 	maxWhy = 200
 )
 
@@ -120,7 +122,7 @@ func compile(env *cel.Env, text, fields string) (*program, error) {
 	}
 	if ast.OutputType() != cel.BoolType {
 		return nil, fmt.Errorf("its result is of type %s: write an expression that is true or false",
-			short(ast.OutputType().String()))
+			kube.Shorten(ast.OutputType().String(), maxWhy))
 	}
 	instructions, err := check(ast.NativeRep())
 	if err != nil {
@@ -159,7 +161,7 @@ func evaluate(p cel.Program, variables map[string]fields) (ok bool, failure stri
 	case errors.Is(err, interpreter.InterruptError{}):
 		return false, fmt.Sprintf("its loops take more than %d steps", maxSteps)
 	case err != nil:
-		return false, short(err.Error())
+		return false, kube.Shorten(err.Error(), maxWhy)
 	}
 	ok, _ = out.Value().(bool)
 	return ok, ""

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/google/cel-go/cel"
+
+	"proffer.dev/proffer/internal/kube"
 )
 
 // maxMistakes bounds the mistakes of an expression that are listed. CEL finds hundreds in some.
@@ -26,7 +28,8 @@ var hints = []struct{ in, write string }{
 func mistakes(all []*cel.Error, fields string) error {
 	texts := make([]string, 0, maxMistakes+1)
 	for _, e := range all[:min(len(all), maxMistakes)] {
-		texts = append(texts, at(e.Location.Line(), e.Location.Column())+short(e.Message)+hint(e.Message, fields))
+		text := kube.Shorten(e.Message, maxWhy) + hint(e.Message, fields)
+		texts = append(texts, at(e.Location.Line(), e.Location.Column())+text)
 	}
 	if more := len(all) - len(texts); more > 0 {
 		texts = append(texts, fmt.Sprintf("and %d more", more))
@@ -48,11 +51,3 @@ func hint(mistake, fields string) string {
 
 // at writes a position. CEL counts columns from 0, and has -1 where it knows none.
 func at(line, column int) string { return fmt.Sprintf("%d:%d: ", max(line, 1), max(column, 0)+1) }
-
-// short cuts a text of CEL, which may repeat an expression or a label, to maxWhy bytes.
-func short(text string) string {
-	if len(text) <= maxWhy {
-		return text
-	}
-	return strings.ToValidUTF8(text[:maxWhy], "") + "..."
-}

@@ -123,7 +123,7 @@ var table = []rule{
 		never: slices.DeleteFunc(slices.Clone(world), isLogr), noClock: true, why: edge,
 	},
 	{
-		place: "internal/filter", may: []string{"internal/capacity", "internal/offer", "internal/quantity"},
+		place: "internal/filter", may: []string{"internal/capacity", "internal/offer", "internal/quantity", "internal/kube"},
 		never: slices.DeleteFunc(slices.Clone(world), isContext), noClock: true, why: edge,
 	},
 	{
