@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 )
 
@@ -45,13 +46,13 @@ func (c *cluster) hints() ([]string, error) {
 	}, nil
 }
 
+// plainWord matches a word that the shell takes as it is.
+var plainWord = regexp.MustCompile(`^[a-zA-Z0-9/._+,:=@%-]*$`)
+
 // quote quotes a word for the shell.
 func quote(text string) string {
-	if strings.ContainsFunc(text, func(r rune) bool {
-		return !strings.ContainsRune("/._-+,:=@%", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') &&
-			(r < 'a' || r > 'z')
-	}) {
-		return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+	if plainWord.MatchString(text) {
+		return text
 	}
-	return text
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
 }

@@ -46,24 +46,16 @@ func (c *cluster) applySamples(ctx context.Context, progress io.Writer) error {
 		if !there {
 			return fmt.Errorf("no sample in %s is named %s", samples, name)
 		}
-		if err := recordApplied(object); err != nil {
+		// As kubectl apply does, which prints a warning about other objects.
+		text, err := object.MarshalJSON()
+		if err != nil {
 			return err
 		}
+		object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(text)})
 		if err := c.client.Create(ctx, object); err != nil {
 			return fmt.Errorf("applying the sample %s: %w", name, err)
 		}
 	}
 	c.samples = true
-	return nil
-}
-
-// recordApplied makes the object look as if kubectl apply had created it. For others kubectl apply
-// prints a warning.
-func recordApplied(object *unstructured.Unstructured) error {
-	text, err := object.MarshalJSON()
-	if err != nil {
-		return err
-	}
-	object.SetAnnotations(map[string]string{corev1.LastAppliedConfigAnnotation: string(text)})
 	return nil
 }

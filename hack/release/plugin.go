@@ -68,20 +68,17 @@ func (p platform) archive() string {
 
 // plugins builds the plugin for each platform, and writes the manifest for krew.
 func (r *release) plugins(ctx context.Context) error {
-	license, err := os.ReadFile("LICENSE")
-	if err != nil {
-		return err
-	}
-	// Licenses of what the program contains demand that whoever gets it knows where the source is.
-	notice, err := os.ReadFile("NOTICE")
-	if err != nil {
-		return err
-	}
 	script, err := os.ReadFile(filepath.Join("cmd", plugin, completion))
 	if err != nil {
 		return err
 	}
-	texts := []member{{name: "LICENSE", data: license}, {name: "NOTICE", data: notice}}
+	// Licenses of what the program contains demand that whoever gets it knows where the source is.
+	texts := []member{{name: "LICENSE"}, {name: "NOTICE"}}
+	for i := range texts {
+		if texts[i].data, err = os.ReadFile(texts[i].name); err != nil {
+			return err
+		}
+	}
 	work, err := os.MkdirTemp("", "release-")
 	if err != nil {
 		return err

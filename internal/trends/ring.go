@@ -95,10 +95,8 @@ func record(all map[Subject]*history, minute int64, now []Sample, most int, last
 
 func newHistory(last amounts) *history {
 	h := &history{of: make([][samples]number, last+1)}
-	for line := range h.of {
-		for i := range h.of[line] {
-			h.of[line][i] = unknown
-		}
+	for minute := range int64(samples) {
+		h.set(minute, unknown, unknown, unknown)
 	}
 	return h
 }

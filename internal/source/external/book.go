@@ -177,7 +177,8 @@ func (b *book) note(id string, amounts capacity.Amounts, now time.Time) (changed
 
 // intern returns the answer with these amounts, for an entry.
 func (b *book) intern(amounts capacity.Amounts, e *consumerEntry) (*sharedAnswer, error) {
-	key := keyOf(amounts)
+	text, _ := json.Marshal(amounts) // It sorts the names, and cannot fail.
+	key := sha256.Sum256(text)
 	if known := b.distinct[key]; known != nil {
 		return known, nil
 	}
@@ -203,12 +204,6 @@ func (b *book) release(e *consumerEntry) {
 		delete(b.distinct, e.answer.key)
 	}
 	e.answer = nil
-}
-
-// keyOf returns a hash that is unique to the amounts.
-func keyOf(amounts capacity.Amounts) [sha256.Size]byte {
-	text, _ := json.Marshal(amounts) // It sorts the names, and cannot fail.
-	return sha256.Sum256(text)
 }
 
 // refuse notes that a reading about one consumer failed that began at a time, and reports whether that
