@@ -31,7 +31,7 @@ type moduleRun struct {
 	left int
 	args []string
 
-	// execution has the results, by import path.
+	// execution has the results, by import path. It is empty if no test ran.
 	execution *testjson.Execution
 	// processor is the processor time by directory of a package.
 	processor map[string]time.Duration

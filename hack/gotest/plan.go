@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"gotest.tools/gotestsum/testjson"
 )
 
 // plain are the modules and packages that are tested without the race detector, which makes tests many
@@ -70,7 +72,8 @@ func plan(ctx context.Context, s settings) ([]*moduleRun, error) {
 	var runs []*moduleRun
 	for _, module := range s.modules {
 		packages, left, err := packagesOf(ctx, here, module, s.unit)
-		with, without := split(packages)
+		with := slices.DeleteFunc(slices.Clone(packages), func(p testPackage) bool { return p.plain })
+		without := slices.DeleteFunc(packages, func(p testPackage) bool { return !p.plain })
 		if len(with) > 0 || len(without) == 0 { // A run of no packages says that there are none.
 			runs = append(runs, &moduleRun{module: module, race: true, packages: with, left: left, err: err})
 		}
@@ -79,21 +82,9 @@ func plan(ctx context.Context, s settings) ([]*moduleRun, error) {
 		}
 	}
 	for _, r := range runs {
-		r.args = arguments(r, s.flags)
+		r.args, r.execution = arguments(r, s.flags), &testjson.Execution{}
 	}
 	return runs, ctx.Err()
-}
-
-// split returns the packages that are tested with the race detector, and those without.
-func split(packages []testPackage) (raced, others []testPackage) {
-	for _, p := range packages {
-		if p.plain {
-			others = append(others, p)
-		} else {
-			raced = append(raced, p)
-		}
-	}
-	return raced, others
 }
 
 // arguments returns the arguments of go test. What the tests build is built without cgo, as the Makefile does,

@@ -21,9 +21,6 @@ const (
 // tests returns all tests and subtests that ended.
 func (r *moduleRun) tests() []testjson.TestCase {
 	var out []testjson.TestCase
-	if r.execution == nil {
-		return nil
-	}
 	for _, name := range r.execution.Packages() {
 		out = append(out, r.execution.Package(name).TestCases()...)
 	}
@@ -33,9 +30,6 @@ func (r *moduleRun) tests() []testjson.TestCase {
 // counts returns the numbers of tests. A package that does not build, or whose TestMain fails, is one
 // failed test.
 func counts(r *moduleRun) (passed, failed, skipped int) {
-	if r.execution == nil {
-		return 0, 0, 0
-	}
 	for _, name := range r.execution.Packages() {
 		passed += len(r.execution.Package(name).Passed)
 	}
@@ -76,10 +70,10 @@ func printPackages(out io.Writer, runs []*moduleRun) {
 	var rest, sum row
 	for _, r := range runs {
 		for _, t := range r.packages {
-			if r.execution == nil || r.execution.Package(t.ImportPath) == nil {
+			pkg := r.execution.Package(t.ImportPath)
+			if pkg == nil {
 				continue
 			}
-			pkg := r.execution.Package(t.ImportPath)
 			this := row{t.Place, pkg.Elapsed(), r.processor[t.Dir], pkg.Total}
 			sum = row{"all", sum.elapsed + this.elapsed, sum.processor + this.processor, sum.tests + this.tests}
 			if this.elapsed >= shownFrom {
@@ -120,9 +114,6 @@ func printSlowest(out io.Writer, runs []*moduleRun) {
 
 func printSkipped(out io.Writer, runs []*moduleRun) {
 	for _, r := range runs {
-		if r.execution == nil {
-			continue
-		}
 		for _, t := range r.execution.Skipped() {
 			fmt.Fprintf(out, "skipped: %s %s\n%s", t.Package, t.Test, strings.Join(r.execution.OutputLines(t), ""))
 		}
@@ -134,13 +125,11 @@ func printFailures(out io.Writer, r *moduleRun) {
 	if r.err == nil {
 		return
 	}
-	if r.execution != nil {
-		for _, t := range testjson.FilterFailedUnique(r.execution.Failed()) {
-			fmt.Fprintf(out, "FAIL: %s %s\n%s\n", t.Package, t.Test, failureOutput(r.execution, t))
-		}
-		for _, line := range r.execution.Errors() {
-			fmt.Fprint(out, line)
-		}
+	for _, t := range testjson.FilterFailedUnique(r.execution.Failed()) {
+		fmt.Fprintf(out, "FAIL: %s %s\n%s\n", t.Package, t.Test, failureOutput(r.execution, t))
+	}
+	for _, line := range r.execution.Errors() {
+		fmt.Fprint(out, line)
 	}
 	if r.stderr != "" {
 		fmt.Fprintln(out, r.stderr)
