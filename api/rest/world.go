@@ -120,11 +120,13 @@ type WorldSlice struct {
 
 // WorldNode is a node.
 type WorldNode struct {
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels,omitempty"`
-	Taints      []string          `json:"taints,omitempty"`
-	State       string            `json:"state"`
-	Allocatable Amounts           `json:"allocatable"`
+	Name   string            `json:"name"`
+	Labels map[string]string `json:"labels,omitempty"`
+	Taints []string          `json:"taints,omitempty"`
+	State  string            `json:"state"`
+	// Deleted is set for a node that is being deleted.
+	Deleted     bool    `json:"deleted,omitempty"`
+	Allocatable Amounts `json:"allocatable"`
 	// Grace says what the node has lost that still counts in the fields above, and until when, absent for
 	// a node that counts as it is.
 	Grace string `json:"grace,omitempty"`

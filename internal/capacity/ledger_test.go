@@ -30,10 +30,11 @@ func tainted(t ...Taint) func(*Node)           { return func(n *Node) { n.Taints
 type selector struct {
 	matches func(labels map[string]string) bool
 	text    string
+	keys    []string
 }
 
 func (s selector) Matches(labels map[string]string) bool { return s.matches(labels) }
-func (s selector) Keys() []string                        { return nil }
+func (s selector) Keys() []string                        { return s.keys }
 func (s selector) String() string                        { return s.text }
 
 // nodeFilter implements NodeFilter with a function, and counts the calls.
@@ -53,19 +54,19 @@ func (f *nodeFilter) Admits(n *Node) (bool, string) {
 
 func (f *nodeFilter) String() string { return f.text }
 
-var nothing = selector{func(map[string]string) bool { return false }, "nothing"}
+var nothing = selector{func(map[string]string) bool { return false }, "nothing", nil}
 
 // having selects labels that have the key, with one of the values if any are passed.
 func having(key string, values ...string) selector {
 	return selector{func(labels map[string]string) bool {
 		value, ok := labels[key]
 		return ok && (len(values) == 0 || slices.Contains(values, value))
-	}, fmt.Sprint(key, values)}
+	}, fmt.Sprint(key, values), []string{key}}
 }
 
 // without selects labels that do not have the key.
 func without(key string) selector {
-	return selector{func(labels map[string]string) bool { return labels[key] == "" }, "!" + key}
+	return selector{func(labels map[string]string) bool { return labels[key] == "" }, "!" + key, []string{key}}
 }
 
 // tolerates is a Toleration of the taints with this key, or of all taints if it is empty.

@@ -269,6 +269,9 @@ func (w world) recount(t *rapid.T, selections []Selection, asked, before []strin
 				}
 				continue
 			}
+			if n.Deleted || !n.Virtual && n.Labels[OSLabel] == "windows" {
+				t.Fatalf("%s is in a pool: %+v", n.Name, n)
+			}
 			pool.Nodes++
 			local := sums{}
 			for _, p := range w.pods {
@@ -421,6 +424,10 @@ func TestTheLedgerEqualsARecountAfterAnyOrderOfEvents(t *testing.T) {
 				if n.Virtual = rapid.Bool().Draw(t, "virtual"); n.Virtual {
 					n.Peer = rapid.SampledFrom([]string{"milan", "oslo", ""}).Draw(t, "peer")
 					n.Depth = rapid.SampledFrom([]int{0, 0, 1, 2, UnknownDepth}).Draw(t, "depth")
+				}
+				n.Deleted = rapid.IntRange(0, 9).Draw(t, "deleted") == 0
+				if !n.Virtual && rapid.IntRange(0, 9).Draw(t, "windows") == 0 {
+					n.Labels[OSLabel] = "windows"
 				}
 				if rapid.Bool().Draw(t, "tainted") {
 					n.Taints = []Taint{{Key: "k", Effect: NoExecute}}

@@ -109,10 +109,10 @@ func whyFiltered(f NodeFilter, n *Node) string {
 	return ""
 }
 
-// usable reports whether the node is Ready, and without a NoSchedule or NoExecute taint that is not
-// tolerated. Taints with other effects must have been removed.
+// usable reports whether the node is fit and Ready, and without a NoSchedule or NoExecute taint that is
+// not tolerated. Taints with other effects must have been removed.
 func (s Selection) usable(n *Node) bool {
-	return n.State == Ready && s.untolerated(n) == nil && s.whyNotResold(n) == ""
+	return n.State == Ready && s.untolerated(n) == nil && s.whyUnfit(n) == "" && s.whyNotResold(n) == ""
 }
 
 // whyNotResold returns why a virtual node cannot be resold, empty if it can, and for other nodes.
@@ -179,6 +179,9 @@ func (u Unusable) String() string {
 
 // whyUnusable returns why a node of the selection's kind is not usable, empty if it is.
 func (s Selection) whyUnusable(n *Node) string {
+	if why := s.whyUnfit(n); why != "" {
+		return why
+	}
 	switch n.State {
 	case Cordoned:
 		return "cordoned"

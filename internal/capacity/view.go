@@ -14,6 +14,9 @@ type Node struct {
 	Taints      []Taint
 	State       NodeState
 	Allocatable Amounts
+	// Deleted is set for a node that has been deleted and still exists, because something waits for its
+	// pods to end.
+	Deleted bool
 	// Virtual is set for a node of Liqo that stands for another cluster (label
 	// liqo.io/type=virtual-node). It and its pods count only for Views with a selection of Peers.
 	Virtual bool
@@ -37,8 +40,8 @@ const DepthLabel = "proffer.dev/depth"
 // Equal reports whether two nodes are in the same state.
 func (n *Node) Equal(o *Node) bool {
 	return n == o || n.Name == o.Name && n.State == o.State && n.Virtual == o.Virtual && n.Peer == o.Peer &&
-		n.Depth == o.Depth && n.Grace == o.Grace && maps.Equal(n.Labels, o.Labels) && slices.Equal(n.Taints, o.Taints) &&
-		maps.Equal(n.Allocatable, o.Allocatable)
+		n.Depth == o.Depth && n.Deleted == o.Deleted && n.Grace == o.Grace && maps.Equal(n.Labels, o.Labels) &&
+		slices.Equal(n.Taints, o.Taints) && maps.Equal(n.Allocatable, o.Allocatable)
 }
 
 // NodeState says whether a node's capacity can be offered. Only a Ready node is in a pool.

@@ -19,6 +19,7 @@ import (
 
 	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/jsonstream"
 	"proffer.dev/proffer/internal/policy"
 	"proffer.dev/proffer/internal/visible"
@@ -48,6 +49,9 @@ func newAnonymiser() *anonymiser {
 		of.known[""] = ""
 	}
 	a.classes.known[liqoClass] = liqoClass
+	for _, value := range capacity.UnfitValues() {
+		a.values.known[value] = value
+	}
 	return a
 }
 

@@ -40,6 +40,7 @@ func TestNoNameIsLeftInAnAnonymisedSnapshot(t *testing.T) {
 
 func TestAnonymousNamesAreConsistent(t *testing.T) {
 	before := operatortest.World()
+	before.Nodes[0].Labels["kubernetes.io/os"] = "linux"
 	before.Pods = append(before.Pods, rest.WorldPod{UID: "5555", Consumer: "rome"})
 	world, _ := anonymised(t, before)
 	pool := world.Policies[0].Spec
@@ -53,13 +54,14 @@ func TestAnonymousNamesAreConsistent(t *testing.T) {
 				world.Pods[2].Consumer, world.Pods[3].Consumer,
 			},
 		},
-		"a node and the node of a pod":               {world.Nodes[1].Name, world.Pods[3].Node},
-		"a label and the selector of it":             {world.Nodes[0].Labels["pool"], pool.Offer.Nodes.Selector.MatchLabels["pool"]},
-		"a label and the expression on it":           {world.Nodes[1].Labels["zone"], pool.Offer.Nodes.Selector.MatchExpressions[0].Values[1]},
-		"an empty label, which stays":                {"", world.Nodes[0].Labels["node-role.kubernetes.io/worker"]},
-		"a pod of this cluster, which has no origin": {"", world.Pods[0].Consumer},
-		"a pod that waits for a node":                {"", world.Pods[4].Node},
-		"a taint's key and effect, which stay":       {"maintenance=value-5:NoSchedule", world.Nodes[3].Taints[0]},
+		"a node and the node of a pod":                     {world.Nodes[1].Name, world.Pods[3].Node},
+		"a label and the selector of it":                   {world.Nodes[0].Labels["pool"], pool.Offer.Nodes.Selector.MatchLabels["pool"]},
+		"a label and the expression on it":                 {world.Nodes[1].Labels["zone"], pool.Offer.Nodes.Selector.MatchExpressions[0].Values[1]},
+		"an empty label, which stays":                      {"", world.Nodes[0].Labels["node-role.kubernetes.io/worker"]},
+		"a value by which nodes are left out, which stays": {"linux", world.Nodes[0].Labels["kubernetes.io/os"]},
+		"a pod of this cluster, which has no origin":       {"", world.Pods[0].Consumer},
+		"a pod that waits for a node":                      {"", world.Pods[4].Node},
+		"a taint's key and effect, which stay":             {"maintenance=value-5:NoSchedule", world.Nodes[3].Taints[0]},
 	} {
 		if diff := cmp.Diff(p.A, p.B); diff != "" {
 			t.Errorf("%s:\n%s", name, diff)

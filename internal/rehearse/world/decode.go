@@ -248,7 +248,9 @@ const virtualState = "Virtual"
 
 // NodeOf parses a node of a World.
 func NodeOf(n *rest.WorldNode) (capacity.Node, error) {
-	out := capacity.Node{Name: n.Name, Labels: n.Labels, Allocatable: amountsOf(n.Allocatable), Grace: n.Grace}
+	out := capacity.Node{
+		Name: n.Name, Labels: n.Labels, Allocatable: amountsOf(n.Allocatable), Grace: n.Grace, Deleted: n.Deleted,
+	}
 	known := false
 	for state, word := range states {
 		if word == n.State {

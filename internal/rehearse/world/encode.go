@@ -228,6 +228,7 @@ var states = map[capacity.NodeState]string{
 func nodeObject(n *capacity.Node) rest.WorldNode {
 	out := rest.WorldNode{
 		Name: n.Name, Labels: n.Labels, State: states[n.State], Allocatable: Amounts(n.Allocatable), Grace: n.Grace,
+		Deleted: n.Deleted,
 	}
 	if n.Virtual {
 		out.Peer = &rest.WorldPeer{ClusterID: n.Peer}

@@ -294,7 +294,8 @@ func (p *provider) live(t *rapid.T) {
 		allocatable[capacity.CPU], allocatable[capacity.Pods] = rapid.Int64Range(1, 40_000).Draw(t, "cpu"), 10
 		n := capacity.Node{
 			Name: name, Labels: map[string]string{"zone": anyZone.Draw(t, "zone")}, Allocatable: allocatable,
-			State: rapid.SampledFrom([]capacity.NodeState{capacity.Ready, capacity.Ready, capacity.Ready, capacity.Cordoned}).Draw(t, "state"),
+			State:   rapid.SampledFrom([]capacity.NodeState{capacity.Ready, capacity.Ready, capacity.Ready, capacity.Cordoned}).Draw(t, "state"),
+			Deleted: rapid.IntRange(0, 9).Draw(t, "deleted") == 0,
 		}
 		if n.Virtual = rapid.IntRange(0, 2).Draw(t, "virtual") == 0; n.Virtual {
 			n.Peer, n.Depth = rapid.SampledFrom([]string{"milan", "rome", ""}).Draw(t, "peer"), rapid.SampledFrom([]int{0, 0, 1, capacity.UnknownDepth}).Draw(t, "depth")

@@ -38,6 +38,7 @@ func tainted(n *capacity.Node) {
 func offline(n *capacity.Node) {
 	n.Taints = append(n.Taints, capacity.Taint{Key: "node.kubernetes.io/network-unavailable", Effect: capacity.NoSchedule})
 }
+func terminating(n *capacity.Node)         { n.Deleted = true }
 func cordoned(n *capacity.Node)            { n.State = capacity.Cordoned }
 func unlabelled(n *capacity.Node)          { delete(n.Labels, "pool") }
 func relabelled(n *capacity.Node)          { n.Labels["pool"] = "silver" }
@@ -111,6 +112,8 @@ func TestEverythingElseCountsAtOnce(t *testing.T) {
 		"cordoned":                           {nil, cordoned},
 		"cordoned while not Ready":           {nil, func(n *capacity.Node) { notReady(n); cordoned(n) }},
 		"another taint":                      {nil, busy},
+		"deleted":                            {nil, terminating},
+		"deleted while not Ready":            {notReady, func(n *capacity.Node) { notReady(n); terminating(n) }},
 		"another value of a label":           {nil, relabelled},
 		"fewer devices":                      {nil, withFewerGPUs},
 		"Ready again":                        {notReady, nil},

@@ -17,7 +17,7 @@ import (
 // nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with each
 // heartbeat. The field numbers come from k8s.io/api/core/v1/generated.proto.
 var nodeMask = message(map[protowire.Number]*mask{
-	1: metadataMask(whole, map[protowire.Number]*mask{8: whole}), // creationTimestamp
+	1: metadataMask(whole, map[protowire.Number]*mask{8: whole, 9: whole}), // creationTimestamp, deletionTimestamp
 	2: message(map[protowire.Number]*mask{ // spec
 		4: whole, // unschedulable
 		5: message(map[protowire.Number]*mask{ // taints
@@ -43,6 +43,7 @@ func ParseNode(n *corev1.Node) capacity.Node {
 		Labels:      n.Labels,
 		Taints:      selection.Taints(n.Spec.Taints),
 		State:       nodeState(n),
+		Deleted:     n.DeletionTimestamp != nil,
 		Allocatable: quantity.AmountsOf(n.Status.Allocatable, quantity.Down),
 	}
 	describeLabels(&out)

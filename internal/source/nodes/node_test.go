@@ -74,6 +74,17 @@ func TestAVirtualNodeSaysWhoGivesIt(t *testing.T) {
 	}
 }
 
+func TestANodeThatIsDeletedAndWaitsForItsFinalizersIsNoted(t *testing.T) {
+	n := aNode("n", list("cpu", "1"))
+	if ParseNode(n).Deleted {
+		t.Error("a node that nobody has deleted is deleted")
+	}
+	n.DeletionTimestamp = new(metav1.Now())
+	if !ParseNode(n).Deleted {
+		t.Error("the deletion of a node is not noted")
+	}
+}
+
 func TestANodeWithoutAllocatableHasNothing(t *testing.T) {
 	if got := ParseNode(aNode("n", nil)); len(got.Allocatable) != 0 {
 		t.Errorf("allocatable: %v", got.Allocatable)

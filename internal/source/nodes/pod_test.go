@@ -5,6 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/internal/capacity"
 )
@@ -21,6 +22,9 @@ func TestWhichPodsCount(t *testing.T) {
 		{"bound, not yet running", phase(corev1.PodPending), true, ""},
 		{"without a phase", none, true, ""},
 		{"of unknown state", phase(corev1.PodUnknown), true, ""},
+		{"being deleted, of unknown state", deleted(phase(corev1.PodUnknown)), true, ""},
+		{"offloaded by Liqo v1, being deleted", deleted(podLabel("offloading.liqo.io/origin", "rome")), true, "rome"},
+		{"being deleted, failed", deleted(phase(corev1.PodFailed)), false, ""},
 		{"succeeded", phase(corev1.PodSucceeded), false, ""},
 		{"failed", phase(corev1.PodFailed), false, ""},
 		{"not bound", unbound(none), false, ""},
@@ -35,6 +39,14 @@ func TestWhichPodsCount(t *testing.T) {
 		if counts != tc.counts || got.Consumer != tc.consumer || got.Key != "uid-of-p" {
 			t.Errorf("%s: counts %v, consumer %q, key %q", tc.name, counts, got.Consumer, got.Key)
 		}
+	}
+}
+
+// deleted is for a pod that has been deleted and still exists: the scheduler counts it until it is gone or finished.
+func deleted(with func(*corev1.Pod)) func(*corev1.Pod) {
+	return func(p *corev1.Pod) {
+		with(p)
+		p.DeletionTimestamp = new(metav1.Unix(1000, 0))
 	}
 }
 

@@ -306,6 +306,51 @@ func TestTheNodeOfAPodDecidesWhetherItCounts(t *testing.T) {
 	w.settles(8000)
 }
 
+// TestADeadNodeAndItsPodsCountAsTheSchedulerCountsThem until they are gone, however long nobody ends them.
+func TestADeadNodeAndItsPodsCountAsTheSchedulerCountsThem(t *testing.T) {
+	cluster := controlplane.StartTest(t, controlplane.Options{})
+	api, err := kubernetes.NewForConfig(cluster.Config)
+	test.Must(t, err)
+	objects := objects{t, api}
+	held := aNode("held", list("cpu", "8", "pods", "2"), func(n *corev1.Node) { n.Finalizers = []string{"example.com/drain"} })
+	objects.node(held)
+	objects.node(aNode("n", list("cpu", "4")))
+	objects.pod(aPod("local", "held", list("cpu", "1")))
+	of := objects.pod(aPod("of-rome", "held", list("cpu", "2"), podLabel(liqo.OriginLabel, "rome")))
+	w := startWatch(t, cluster.Config, nil)
+	w.synced(6000) // The node takes no more pods: of its 7 cpu the 2 that rome uses count.
+	pods, nodes := api.CoreV1().Pods(of.Namespace), api.CoreV1().Nodes()
+	test.Must(t, pods.Delete(t.Context(), of.Name, metav1.DeleteOptions{GracePeriodSeconds: new(int64(30))}))
+	objects.pod(aPod("later", "n", list("cpu", "1")))
+	w.settles(5000)
+	if got := usedBy(w.ledger, "rome"); got != 2000 {
+		t.Errorf("rome uses %d while its pod is being deleted, want 2000", got)
+	}
+
+	test.Must(t, nodes.Delete(t.Context(), held.Name, metav1.DeleteOptions{}))
+	w.settles(3000)
+	if got := usedBy(w.ledger, "rome"); got != 2000 {
+		t.Errorf("rome uses %d on a node that is being deleted, want 2000", got)
+	}
+	objects.remove(of)
+	w.await(func() bool { return usedBy(w.ledger, "rome") == 0 })
+	kept, err := nodes.Get(t.Context(), held.Name, metav1.GetOptions{})
+	test.Must(t, err)
+	kept.Finalizers = nil
+	_, err = nodes.Update(t.Context(), kept, metav1.UpdateOptions{})
+	test.Must(t, err)
+	w.await(func() bool { _, known := w.ledger.Node(held.Name); return !known })
+}
+
+// usedBy returns the cpu that a consumer's pods request.
+func usedBy(l *capacity.Ledger, consumer string) int64 {
+	use := l.View([]capacity.Selection{{}}).Used.Of(consumer)
+	if use == nil {
+		return 0
+	}
+	return use.Everywhere.At(0) // cpu is the first column.
+}
+
 // objects creates nodes and pods, and deletes them when the test ends.
 type objects struct {
 	t   *testing.T
@@ -322,7 +367,11 @@ func (o objects) node(n *corev1.Node) {
 	nodes := o.api.CoreV1().Nodes()
 	made, err := nodes.Create(o.t.Context(), n, metav1.CreateOptions{})
 	o.check(err)
-	o.t.Cleanup(func() { o.check(nodes.Delete(context.Background(), n.Name, metav1.DeleteOptions{})) })
+	o.t.Cleanup(func() {
+		if err := nodes.Delete(context.Background(), n.Name, metav1.DeleteOptions{}); !apierrors.IsNotFound(err) {
+			o.check(err)
+		}
+	})
 	made.Spec.Taints = nil // The API server taints each new node as not ready.
 	made, err = nodes.Update(o.t.Context(), made, metav1.UpdateOptions{})
 	o.check(err)
