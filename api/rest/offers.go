@@ -196,11 +196,12 @@ type Candidate struct {
 	Decides bool `json:"decides"`
 	// Because says why the policy does not decide, absent for the one that does.
 	Because string `json:"because,omitempty"`
-	// LeftOut are the nodes that the policy selects by label and does not offer, absent for none.
+	// LeftOut are the nodes that the policy selects by label and does not offer, or that are full, absent for none.
 	LeftOut *LeftOut `json:"leftOut,omitempty"`
 }
 
-// LeftOut are nodes that a policy selects by label and does not offer.
+// LeftOut are nodes that a policy selects by label and does not offer, or that are full: what is left on a node that
+// takes no more pods does not count.
 type LeftOut struct {
 	// Nodes is their number, Filtered the number of those that only the policy's filter leaves out.
 	Nodes    int `json:"nodes"`

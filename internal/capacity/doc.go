@@ -13,9 +13,13 @@
 //
 //	local(n)    = the sum of the requests of the pods on n that no consumer has offloaded
 //	Allocatable = the sum over N of allocatable(n)
-//	Free        = the sum over N of max(0, allocatable(n) - local(n))
+//	Free        = the sum over N of max(0, allocatable(n) - local(n)) - blocked(n)
+//	blocked(n)  = max(0, allocatable(n) - the requests of all pods on n) if n is full, else 0
 //	InUse       = the sum over N of the requests of consumers' pods
 //	Everywhere  = the sum of the requests of one consumer's pods, on all nodes that count and on none yet
+//
+// A node is full if as many pods are bound to it as it lists. Nodes on which no pod of a consumer can run are in no
+// selection (Selection.whyUnfit), and resources that no pod asks for are not Shareable.
 //
 // Virtual nodes, which stand for other clusters, count only if a selection is of Peers: a pool has
 // virtual nodes, or nodes of this cluster's own. What a NodeGroup was given is divided among its nodes,

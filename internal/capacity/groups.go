@@ -56,6 +56,7 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 				for i, r := range a.listed {
 					l.setAllocatable(a, i, r.amount)
 				}
+				l.updateBlocked(a)
 			}
 		}
 	}
@@ -116,6 +117,7 @@ func (l *Ledger) distribute(g *NodeGroup) {
 			left[r.number] -= more
 			l.setAllocatable(a, i, has[k][i]+more)
 		}
+		l.updateBlocked(a)
 	}
 }
 
@@ -150,11 +152,8 @@ func (l *Ledger) given(g *NodeGroup, members []*nodeAccount) map[int32]int64 {
 	return given
 }
 
-// countRequested adds a pod to what all pods request of a virtual node, or subtracts it.
+// countRequested adds a pod to what all pods request of its node, or subtracts it.
 func (a *nodeAccount) countRequested(e *podEntry, apply func(*total, total)) {
-	if a.requested == nil {
-		return
-	}
 	for i, r := range listedRequests(a.listed, e.requests) {
 		apply(&a.requested[i], totalOf(r.amount))
 	}

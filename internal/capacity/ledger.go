@@ -46,8 +46,10 @@ type nodeAccount struct {
 	// nodes of a NodeGroup. local holds the requests of this cluster's own pods for each.
 	listed, allocatable []numberedAmount
 	local               []total
-	// requested holds the requests of all pods for each listed resource. Only a virtual node has it.
+	// requested holds the requests of all pods for each listed resource. blocked holds what they leave of allocatable
+	// if the node is full, and is nil if it is not.
 	requested []total
+	blocked   []int64
 	// firstPod begins the linked list of the pods on the node.
 	firstPod *podEntry
 	// cell is the cell of the pools that the node is in, nil for no pool.
@@ -161,12 +163,12 @@ func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 	l.countKind(a.node, -1)
 	l.countKind(node, 1)
 	a.reported, a.node = reported, node
-	a.listed, a.allocatable, a.local, a.requested = nil, nil, nil, nil
+	a.listed, a.allocatable, a.local, a.requested, a.blocked = nil, nil, nil, nil, nil
 	if node != nil {
 		a.listed = l.names.referNode(node.Allocatable)
-		a.allocatable, a.local = a.listed, make([]total, len(a.listed))
+		a.allocatable, a.local, a.requested = a.listed, make([]total, len(a.listed)), make([]total, len(a.listed))
 		if node.Virtual {
-			a.allocatable, a.requested = slices.Clone(a.listed), make([]total, len(a.listed))
+			a.allocatable = slices.Clone(a.listed)
 		}
 		if l.counts(a) {
 			l.names.countListings(a.listed, 1)
@@ -179,6 +181,7 @@ func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
 		}
 		a.countRequested(e, (*total).add)
 	}
+	l.updateBlocked(a)
 	l.joinPools(a)
 }
 
@@ -400,6 +403,7 @@ func (l *Ledger) addPod(e *podEntry) {
 	} else {
 		l.countConsumerPod(e, 1, (*total).add)
 	}
+	l.updateBlocked(a)
 }
 
 // removePod undoes addPod, and releases the pod's names.
@@ -410,6 +414,7 @@ func (l *Ledger) removePod(e *podEntry) {
 	} else {
 		l.countConsumerPod(e, -1, (*total).subtract)
 	}
+	l.updateBlocked(e.on)
 	if e.next != nil {
 		e.next.previous = e.previous
 	}

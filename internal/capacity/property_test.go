@@ -125,6 +125,18 @@ func (s sums) addPod(p Pod) {
 	}
 }
 
+// leave returns what the sums leave of an amount, at least 0.
+func (s sums) leave(name string, amount int64) *big.Int {
+	left := big.NewInt(amount)
+	if s[name] != nil {
+		left.Sub(left, s[name])
+	}
+	if left.Sign() < 0 {
+		return new(big.Int)
+	}
+	return left
+}
+
 // amounts returns the positive sums, each limited to the largest int64.
 func (s sums) amounts() Amounts {
 	a := Amounts{}
@@ -150,10 +162,11 @@ type namedPool struct {
 	Nodes, Known             int
 	Listed                   []string
 	Allocatable, Free, InUse Amounts
+	Blocked                  Amounts
 	Shared                   []int
 	Overlaps                 []bool
-	LeftOut, Filtered        int
-	FirstLeftOut             []string
+	LeftOut, Filtered, Full  int
+	FirstLeftOut, FirstFull  []string
 }
 
 type namedUse struct {
@@ -254,7 +267,7 @@ func (w world) recount(t *rapid.T, selections []Selection, asked, before []strin
 	}
 	for _, s := range selections {
 		pool := namedPool{InUse: usedBy(func(p Pod) bool { return in(s)(p.Node) })}
-		allocatable, free, listed := sums{}, sums{}, map[string]bool{}
+		allocatable, free, blocked, listed := sums{}, sums{}, sums{}, map[string]bool{}
 		for _, n := range w.nodes {
 			if n.Virtual == (s.Peers != nil) {
 				pool.Known++
@@ -273,25 +286,39 @@ func (w world) recount(t *rapid.T, selections []Selection, asked, before []strin
 				t.Fatalf("%s is in a pool: %+v", n.Name, n)
 			}
 			pool.Nodes++
-			local := sums{}
+			local, ofAll, bound := sums{}, sums{}, int64(0)
 			for _, p := range w.pods {
-				if p.Node == n.Name && p.Consumer == "" {
-					local.addPod(p)
+				if p.Node == n.Name {
+					ofAll.addPod(p)
+					bound++
+					if p.Consumer == "" {
+						local.addPod(p)
+					}
 				}
 			}
-			for name, amount := range w.allocatable(t, n) {
+			has := w.allocatable(t, n)
+			slots, limited := has[Pods]
+			full := limited && bound >= slots
+			if full {
+				pool.Full++
+				pool.FirstFull = append(pool.FirstFull, n.Name)
+			}
+			for name, amount := range has {
 				listed[name] = true
 				allocatable.add(name, big.NewInt(amount))
-				left := big.NewInt(amount)
-				if local[name] != nil {
-					left.Sub(left, local[name])
+				left := ofAll.leave(name, amount)
+				if full {
+					blocked.add(name, left)
+					left = new(big.Int).Sub(local.leave(name, amount), left)
+				} else {
+					left = local.leave(name, amount)
 				}
-				if left.Sign() > 0 {
-					free.add(name, left)
-				}
+				free.add(name, left)
 			}
 		}
 		pool.Listed, pool.Allocatable, pool.Free = slices.Sorted(maps.Keys(listed)), allocatable.amounts(), free.amounts()
+		pool.Blocked = blocked.amounts()
+		slices.Sort(pool.FirstFull)
 		slices.Sort(pool.FirstLeftOut)
 		pool.FirstLeftOut = pool.FirstLeftOut[:min(pool.LeftOut, MaxUnusableNamed)]
 		for _, other := range selections {
@@ -339,6 +366,10 @@ func read(t *rapid.T, v View) namedView {
 		pool := namedPool{
 			Nodes: p.Nodes, Known: p.Known, Allocatable: amounts(v, p.Allocatable), Free: amounts(v, p.Free), InUse: amounts(v, p.InUse),
 			Shared: p.Shared, Overlaps: p.Overlaps, LeftOut: p.Unusable.Count, Filtered: p.Unusable.Filtered,
+			Blocked: amounts(v, p.Blocked), Full: p.Full.Count,
+		}
+		for _, n := range p.Full.First {
+			pool.FirstFull = append(pool.FirstFull, n.Name)
 		}
 		for _, n := range p.Unusable.First {
 			pool.FirstLeftOut = append(pool.FirstLeftOut, n.Name)

@@ -36,7 +36,9 @@ type poolSums struct {
 	// usable. unusable is from the last View, nil if it has changed.
 	leftOut  map[*nodeAccount]string
 	unusable *Unusable
-	// cached is the Pool of the last View without Unusable, nil if it has changed.
+	// full describes the full nodes, and is nil if they have changed since the last View.
+	full *Unusable
+	// cached is the Pool of the last View without Unusable and Full, nil if it has changed.
 	cached *Pool
 	// shared and overlaps are fields of the Pool, nil if a cell has come or gone, or has other nodes.
 	shared   []int
@@ -51,10 +53,13 @@ type cellSums struct {
 	peer  string
 	nodes int
 	// listed counts, by column, the nodes that list the resource.
-	listed            []int
-	allocatable, free []total
+	listed []int
+	// free is what this cluster's own pods leave, and blocked the part of it that is blocked.
+	allocatable, free, blocked []total
 	// used sums the requests of consumers' pods on the nodes, by column.
 	used []total
+	// full has the nodes that are full.
+	full map[*nodeAccount]struct{}
 	// cached is the Cell of the last View, nil if it has changed.
 	cached *Cell
 }
@@ -99,13 +104,16 @@ func (l *Ledger) View(selections []Selection, asked ...string) View {
 		if p.unusable == nil {
 			p.unusable = p.unusableOf(l.selections[i])
 		}
+		if p.full == nil {
+			p.full = l.fullNodes(p)
+		}
 		v.Pools[i] = *p.cached
-		v.Pools[i].Unusable, v.Pools[i].Known = *p.unusable, l.ofKind(l.selections[i])
+		v.Pools[i].Unusable, v.Pools[i].Full, v.Pools[i].Known = *p.unusable, *p.full, l.ofKind(l.selections[i])
 	}
 	for i, c := range l.orderedCells {
 		if c.cached == nil {
 			c.cached = &Cell{
-				Pools: c.pools, Peer: c.peer, Allocatable: rowOf(c.allocatable), Free: rowOf(c.free), InUse: rowOf(c.used),
+				Pools: c.pools, Peer: c.peer, Allocatable: rowOf(c.allocatable), Free: rowOf(c.unblocked()), InUse: rowOf(c.used),
 			}
 		}
 		v.Cells[i] = *c.cached
@@ -255,7 +263,7 @@ func (l *Ledger) cellOf(a *nodeAccount, pools []int) *cellSums {
 	if c == nil {
 		width := len(l.columns.names)
 		of.listed, of.allocatable = make([]int, width), make([]total, width)
-		of.free, of.used = make([]total, width), make([]total, width)
+		of.free, of.blocked, of.used = make([]total, width), make([]total, width), make([]total, width)
 		c = &of
 		l.cells[key] = c
 		at, _ := slices.BinarySearchFunc(l.orderedCells, c, compareCells)
@@ -293,13 +301,17 @@ func compareCells(a, b *cellSums) int {
 func (l *Ledger) countNode(a *nodeAccount, nodes int, apply func(*total, total)) {
 	a.cell.nodes += nodes
 	for _, k := range a.cell.pools {
-		l.pools[k].shared = nil
+		l.pools[k].shared, l.pools[k].full = nil, nil
+	}
+	if a.cell.setFull(a); nodes < 0 {
+		delete(a.cell.full, a)
 	}
 	for i, r := range a.allocatable {
 		if c := l.names.infos[r.number].column; c >= 0 {
 			a.cell.listed[c] += nodes
 			apply(&a.cell.allocatable[c], totalOf(r.amount))
 			apply(&a.cell.free[c], totalOf(a.freeOf(i)))
+			apply(&a.cell.blocked[c], totalOf(at(a.blocked, i)))
 		}
 	}
 	l.invalidate(a.cell)
@@ -417,10 +429,7 @@ func (p *poolSums) unusableOf(s Selection) *Unusable {
 		if filtered != "" {
 			u.Filtered++
 		}
-		if at, _ := slices.BinarySearchFunc(first, a, compareAccounts); at < MaxUnusableNamed {
-			first = slices.Insert(first, at, a)
-			first = first[:min(len(first), MaxUnusableNamed)]
-		}
+		first = withFirst(first, a)
 	}
 	for _, a := range first {
 		u.First = append(u.First, UnusableNode{Name: a.name, Why: cmp.Or(p.leftOut[a], s.whyUnusable(a.node))})
@@ -434,17 +443,29 @@ func (p *poolSums) snapshot(columns, pools int) *Pool {
 	}
 	out := &Pool{Listed: make([]bool, columns), Shared: p.shared, Overlaps: p.overlaps}
 	allocatable, free, used := make([]total, columns), make([]total, columns), make([]total, columns)
+	blocked := make([]total, columns)
 	for _, c := range p.cells {
 		out.Nodes += c.nodes
-		for i, nodes := range c.listed {
-			out.Listed[i] = out.Listed[i] || nodes > 0
+		for i, unblocked := range c.unblocked() {
+			out.Listed[i] = out.Listed[i] || c.listed[i] > 0
 			allocatable[i].add(c.allocatable[i])
-			free[i].add(c.free[i])
+			free[i].add(unblocked)
+			blocked[i].add(c.blocked[i])
 			used[i].add(c.used[i])
 		}
 	}
 	out.Allocatable, out.Free, out.InUse = rowOf(allocatable), rowOf(free), rowOf(used)
+	out.Blocked = rowOf(blocked)
 	return out
+}
+
+// unblocked is what is free and not blocked, by column.
+func (c *cellSums) unblocked() []total {
+	unblocked := slices.Clone(c.free)
+	for i, blocked := range c.blocked {
+		unblocked[i].subtract(blocked)
+	}
+	return unblocked
 }
 
 // share counts the nodes that the pool shares with each pool. It grows with the cells times the pools of

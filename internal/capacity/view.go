@@ -102,8 +102,9 @@ type Pool struct {
 	// Allocatable is the sum over the nodes.
 	Allocatable Row
 	// Free is the sum over the nodes of what the pods of this cluster's own leave of each, at least
-	// 0.
-	Free Row
+	// 0. A full node, which takes no more pods, has no more of it than consumers' pods use. Blocked is
+	// what is left on the full nodes.
+	Free, Blocked Row
 	// InUse holds the requests of all consumers' pods on these nodes. View.Used splits it by consumer.
 	InUse Row
 	// Shared is the number of nodes in common with each pool of the View: all of Nodes for the pool
@@ -112,8 +113,8 @@ type Pool struct {
 	// Overlaps reports for each pool of the View whether it shares a node with this one. A pool
 	// with nodes overlaps itself.
 	Overlaps []bool
-	// Unusable are the nodes that the selection leaves out.
-	Unusable Unusable
+	// Unusable are the nodes that the selection leaves out, Full the full nodes of the pool.
+	Unusable, Full Unusable
 }
 
 // Cell holds the amounts of the nodes that are in the same pools of the View, and of the same peer. A

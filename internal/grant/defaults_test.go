@@ -61,7 +61,7 @@ func TestARequestGetsTheDefaultsWithinWhatIsOffered(t *testing.T) {
 			"granted by policy standard, but a virtual node without pods runs no pods; only the provider can add pods to policy standard", ReasonIncomplete,
 		},
 		"no pods are left": {
-			withDefaults(), with("pods", 0), nil, "s -", "denied: 110 pods by default, but policy standard leaves 0 for this cluster", ReasonDenied,
+			withDefaults(func(p *offer.Policy) { p.Nodes.Reserve = capacity.Amounts{"pods": 1000} }), node, nil, "s -", "denied: 110 pods by default, but policy standard leaves 0 for this cluster", ReasonDenied,
 		},
 		"other defaults": {
 			gold(defaultsOf(capacity.Amounts{"cpu": 1000, "pods": 3, "gpu": 1})), node, capacity.Amounts{"memory": 1 << 30}, "s cpu=1000,memory=1073741824,pods=3",

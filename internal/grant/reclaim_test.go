@@ -165,3 +165,30 @@ func TestPodsOfAnEvictedSliceThatIsCreatedAgainTakeNothingFromOthers(t *testing.
 	w.settle(t)
 	w.want(t, "other cpu=4; evicted -")
 }
+
+// TestGrantsFallToWhatFitsWhereNodesTakeMorePods and never below what pods use. Rome's pods have filled n1, so that
+// n2 is all that is left.
+func TestGrantsFallToWhatFitsWhereNodesTakeMorePods(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		reclaim offer.Reclaim
+		want    string
+	}{
+		{"Unused", offer.Unused, "rome cpu=2; oslo cpu=8"},
+		{"Evict", offer.Evict, "rome cpu=2; oslo cpu=12"},
+		{"Retain", offer.Retain, "rome cpu=2; oslo cpu=12"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			w := newWorld(gold(func(p *offer.Policy) { p.Reclaim = tc.reclaim })).
+				node("n1", "a", capacity.Amounts{"cpu": 8, "pods": 2}).node("n2", "a", capacity.Amounts{"cpu": 8, "pods": 110}).
+				pod("r1", "n1", "rome", cpu(1)).pod("r2", "n1", "rome", cpu(1)).
+				slice(having("rome", "rome", 1, 2)).slice(having("oslo", "oslo", 2, 12))
+			w.settle(t)
+			w.want(t, tc.want)
+			w.ledger.DeletePod("r2")
+			w.slices[1].Request = cpu(14)
+			w.settle(t)
+			w.want(t, "rome cpu=2; oslo cpu=14")
+		})
+	}
+}

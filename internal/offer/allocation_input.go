@@ -156,7 +156,7 @@ func NewAllocationInput(in Input) *AllocationInput {
 	for i := range in.Former {
 		by := in.Former[i].Granter()
 		nodes, _ := a.index.nodesOf(by)
-		pools = append(pools, newPool(in.Former[i].Nodes, &in.View, nodes, nil))
+		pools = append(pools, newPool(&in.Former[i], &in.View, nodes, nil))
 		a.Pools = append(a.Pools, PolicyPool{Granter: by, Former: true})
 	}
 	for i, p := range pools {
@@ -179,7 +179,7 @@ func (p *PolicyPool) describe(of *pool, all []*pool) {
 	p.Capacity, p.Present, p.percents = make(capacity.Row, width), make(capacity.Row, width), make([]int64, width)
 	for i := range of.steps {
 		s := &of.steps[i]
-		p.Capacity[s.column], p.Present[s.column] = s.Pool, min(s.Pool, s.present())
+		p.Capacity[s.column], p.Present[s.column] = s.keeps(), min(s.Pool, s.present())
 		p.percents[s.column] = s.Percent
 	}
 	if of.nodes.Count == Free {

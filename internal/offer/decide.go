@@ -194,7 +194,7 @@ func (e *evaluation) steps(steps []Step, w winner, h *holding, b previousOffer) 
 	t := p.templateUnder(w.override, w.variant)
 	granted, used := e.grantedIn(p.Class, h), p.pool.used(h.use)
 	for _, s := range t.steps {
-		s.work(p.Reclaim, used.At(s.column), optionalAmount{granted.At(s.column), granted != nil})
+		s.work(p.Reclaim, h.hasPods(), used.At(s.column), optionalAmount{granted.At(s.column), granted != nil})
 		steps = append(steps, s)
 	}
 	steps = e.revoke(steps, b)
@@ -411,7 +411,7 @@ func (p *policyPlan) forNobody() verdict {
 	}
 	steps := slices.Clone(p.templateUnder(-1, variant).steps)
 	for i := range steps {
-		steps[i].work(p.Reclaim, 0, optionalAmount{})
+		steps[i].work(p.Reclaim, false, 0, optionalAmount{})
 	}
 	return newVerdict(p, nil, steps, false)
 }

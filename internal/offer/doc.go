@@ -9,6 +9,7 @@
 // For each resource, with a policy of nodes and a consumer K for which it decides:
 //
 //	counted      = the sum over the usable nodes of max(0, allocatable - local requests)   count: Free
+//	               less what is left on nodes that take no more pods
 //	counted      = the sum over the usable nodes of allocatable                            count: Allocatable
 //	pool         = percent x max(0, counted - reserve)
 //	committed(C) = max(granted(C), used(C))                              count: Allocatable: granted(C)

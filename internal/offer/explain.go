@@ -159,7 +159,7 @@ const (
 func (x *Explained) because(i int, times timing) string {
 	s, published := &x.Now[i], x.Amounts[i].Value
 	used, granted := x.holding.used().At(s.column), x.Granted[s.Resource]
-	format := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Pool,
+	format := capacity.HumanFormat(s.Resource, published, s.Offer, s.Fixed, s.Reserve, s.Counted, s.Blocked, s.Pool,
 		s.present(), s.Committed, s.Remaining, s.Own, s.Gives, s.Taken, s.Max, s.Held, used, granted)
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s: ", s.Resource, format(published))
@@ -217,6 +217,8 @@ func (x *Explained) whyRevoked(resource string) string {
 		return fmt.Sprintf("the external source %s of policy %s has not answered", p.External.Address, p.Name)
 	case p.External != nil:
 		return fmt.Sprintf("the external source %s of policy %s does not answer it", p.External.Address, p.Name)
+	case !p.Admits(resource):
+		return fmt.Sprintf("it is not for pods to ask for, and spec.offer of policy %s does not name it", p.Name)
 	case p.pool == nil:
 		return fmt.Sprintf("policy %s does not name it", p.Name)
 	case p.pool.Nodes == 0:
@@ -290,6 +292,9 @@ func (s *Step) arithmetic(format func(amount int64) string) string {
 		text += fmt.Sprintf(", its level for a while, and %s now", format(present))
 	}
 	text += fmt.Sprintf(", %s committed, %s remaining", format(s.Committed), format(s.Remaining))
+	if s.Blocked > 0 {
+		text += fmt.Sprintf("; %s more is left on nodes that take no more pods", format(s.Blocked))
+	}
 	if s.Gives > 0 {
 		text += fmt.Sprintf("; %s of the pool is what it gives itself, which is not offered back to it", format(s.Gives))
 	}
@@ -319,6 +324,14 @@ func (p *policyPlan) unusable() string {
 	return " (" + p.pool.Unusable.String() + ")"
 }
 
+// leftOut returns the nodes that the policy selects and that are not usable or, where pods count, full.
+func (p *policyPlan) leftOut() capacity.Unusable {
+	if p.Nodes.Count == Allocatable {
+		return p.pool.Unusable
+	}
+	return p.pool.Unusable.With(p.pool.Full)
+}
+
 // Candidate is a policy that is for a consumer, or would be without filters of consumers.
 type Candidate struct {
 	Class, Policy string
@@ -326,7 +339,7 @@ type Candidate struct {
 	Decides bool
 	// Because says why the policy does not decide. It is empty for the one that does.
 	Because string
-	// LeftOut are the nodes that the policy selects by label and leaves out.
+	// LeftOut are the nodes that the policy selects by label, and leaves out or of which nothing more counts.
 	LeftOut capacity.Unusable
 }
 
@@ -342,7 +355,7 @@ func (x Explainer) Candidates(id string) []Candidate {
 		p := e.plans[s.policy]
 		c := Candidate{Class: p.Class, Policy: p.Name, Decides: s.because == "", Because: s.because}
 		if p.pool != nil && !s.filtered {
-			c.LeftOut = p.pool.Unusable
+			c.LeftOut = p.leftOut()
 		}
 		all = append(all, c)
 	}

@@ -37,7 +37,7 @@ func newPlans(x *policyIndex, in *Input, column map[string]int) []*policyPlan {
 	plans := make([]*policyPlan, len(x.ordered))
 	for i, p := range x.ordered {
 		plans[i] = &policyPlan{
-			indexedPolicy: p, index: i, pool: newPool(p.Nodes, &in.View, p.inView, in.Levels[p.Name]),
+			indexedPolicy: p, index: i, pool: newPool(p.Policy, &in.View, p.inView, in.Levels[p.Name]),
 			column: column, templates: map[templateKey]*template{},
 		}
 	}

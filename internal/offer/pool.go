@@ -23,7 +23,8 @@ type pool struct {
 
 // newPool returns the pool of a policy before anything is committed, nil for a policy without nodes. The
 // levels are the amounts at which it is given out, for resources with a level.
-func newPool(nodes *Nodes, view *capacity.View, index int, levels capacity.Amounts) *pool {
+func newPool(policy *Policy, view *capacity.View, index int, levels capacity.Amounts) *pool {
+	nodes := policy.Nodes
 	if nodes == nil {
 		return nil
 	}
@@ -47,13 +48,16 @@ func newPool(nodes *Nodes, view *capacity.View, index int, levels capacity.Amoun
 		if percent, ok := nodes.Percentages[name]; ok {
 			s.Percent = percent
 		}
-		s.Counted = p.Free[c]
+		s.Counted, s.Blocked = p.Free[c], p.Blocked.At(c)
 		if nodes.Count == Allocatable {
-			s.Counted = p.Allocatable[c]
+			s.Counted, s.Blocked = p.Allocatable[c], 0
 		}
 		s.Pool = s.present()
 		if given, ok := levels[name]; ok {
 			s.Pool = given
+		}
+		if policy.Reclaim == Evict {
+			s.spared = s.whole() - s.present()
 		}
 		p.steps = append(p.steps, s)
 	}
@@ -130,7 +134,7 @@ func (p *pool) forGiver(id string) []Step {
 	}
 	for k := range steps {
 		s := &steps[k]
-		others := capacity.Share(max(0, s.Counted-s.Gives-s.Reserve), s.Percent, 100)
+		others := s.shareOf(s.Counted - s.Gives)
 		s.Gives = max(0, s.Pool-others)
 		s.Taken = min(s.Taken, s.Gives)
 	}
@@ -178,7 +182,7 @@ func StabilizerAt(policies []Policy, given map[string]capacity.Amounts) Stabiliz
 		p := &policies[i]
 		l := poolLevels{version: p.Version, resources: map[string]level{}}
 		for resource, amount := range given[p.Name] {
-			l.resources[resource] = level{given: amount, there: amount}
+			l.resources[resource] = level{given: amount, there: amount, whole: unset}
 		}
 		s.pools[p.Name] = l
 	}
@@ -188,7 +192,8 @@ func StabilizerAt(policies []Policy, given map[string]capacity.Amounts) Stabiliz
 // Stabilize sets in.Levels to the levels at a time, and returns after how long a level will change if
 // nothing else does, 0 for never. Levels exist for policies of free capacity of this cluster's own nodes
 // with a threshold: with a threshold of 0 every change is published, and what peers no longer give is
-// never given out. Devices have no level. An edit of a policy resets its levels.
+// never given out. Devices have a level only while nodes are full, see Step.Blocked, and until it has risen
+// again. An edit of a policy resets its levels.
 func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 	before := s.pools
 	s.pools, in.Levels = map[string]poolLevels{}, map[string]capacity.Amounts{}
@@ -204,13 +209,10 @@ func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 		}
 		next := poolLevels{version: p.Version, resources: map[string]level{}}
 		s.pools[p.Name], in.Levels[p.Name] = next, capacity.Amounts{}
-		for _, step := range newPool(p.Nodes, &in.View, pools[p], nil).steps {
-			if capacity.InDevices(step.Resource) {
+		for _, step := range newPool(p, &in.View, pools[p], nil).steps {
+			l, has := was.levelOf(now, &step)
+			if !has {
 				continue
-			}
-			l, known := was.resources[step.Resource]
-			if !known {
-				l = level{given: step.Pool}
 			}
 			if wait := l.observe(now, step.Pool); wait > 0 && (again == 0 || wait < again) {
 				again = wait
@@ -222,11 +224,30 @@ func (s *Stabilizer) Stabilize(now time.Time, in *Input) (again time.Duration) {
 	return again
 }
 
+// levelOf returns the level of a resource before it is observed, and whether it has one. Devices follow at once what
+// comes and goes of them. But the pods that fill a node may come and go all day: so what they block falls at once, and
+// rises like everything else.
+func (p poolLevels) levelOf(now time.Time, s *Step) (l level, has bool) {
+	l, has = p.resources[s.Resource]
+	there, whole := s.present(), s.whole()
+	switch devices := capacity.InDevices(s.Resource); {
+	case !devices && !has:
+		return level{given: there}, true
+	case !devices:
+		return l, true
+	case has && (l.whole == whole || l.whole == unset) && (there < whole || l.given < whole):
+		l.whole = whole
+		return l, true
+	}
+	return level{given: there, whole: whole, lowered: now}, there < whole
+}
+
 // level is the amount of one resource of a pool that is given out.
 type level struct {
 	given int64
-	// there is the amount that was last observed. It has not changed since.
-	there int64
+	// there is the amount that was last observed. It has not changed since. whole is, of devices, what it was without
+	// full nodes, and unset if that is not known.
+	there, whole int64
 	// dip is the time of an amount below the level, rise the time of an amount above it, zero for none.
 	dip, rise episode
 	// low is the last time at which the amount was below the level, lowered the last time at which the

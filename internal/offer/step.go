@@ -28,9 +28,9 @@ type Step struct {
 	Source   Source
 	// Fixed is the named amount, for FromFixed, FromOverride and FromExternal.
 	Fixed int64
-	// Counted is the sum over the nodes, by the policy's Count. It, Reserve and Percent, and the next
-	// six fields are for FromNodes.
-	Counted, Reserve, Percent int64
+	// Counted is the sum over the nodes, by the policy's Count, and Blocked what is left besides on nodes
+	// that take no more pods. They, Reserve and Percent, and the next six fields are for FromNodes.
+	Counted, Blocked, Reserve, Percent int64
 	// Pool is the policy's share of the nodes, at its level: see Stabilizer. Committed is the part of
 	// it that all consumers hold, Own this consumer's part of Committed, and Remaining the rest.
 	Pool, Committed, Own, Remaining int64
@@ -51,6 +51,9 @@ type Step struct {
 
 	// column is the column of the resource, noColumn for none.
 	column int
+	// spared is the share of Blocked that stays committed with Evict: that a node is full is no reason to
+	// evict pods. It is 0 with other reclaims.
+	spared int64
 }
 
 // noColumn is the column of a resource that no row has. Row.At reads it as 0.
@@ -60,31 +63,45 @@ const noColumn = -1
 const unset = -1
 
 // present is the policy's share of what the nodes have at the moment, without regard to the level.
-func (s *Step) present() int64 { return capacity.Share(max(0, s.Counted-s.Reserve), s.Percent, 100) }
+func (s *Step) present() int64 { return s.shareOf(s.Counted) }
+
+// whole is the same as if all nodes took more pods.
+func (s *Step) whole() int64 { return s.shareOf(capacity.Sum(s.Counted, s.Blocked)) }
+
+func (s *Step) shareOf(counted int64) int64 {
+	return capacity.Share(max(0, counted-s.Reserve), s.Percent, 100)
+}
+
+// keeps is what may stay committed of the pool: reclaim takes back the rest. A level that is above what there is
+// at the moment has a part of spared already.
+func (s *Step) keeps() int64 { return max(s.Pool, min(capacity.Sum(s.Pool, s.spared), s.whole())) }
 
 // Withheld is the part of the pool's remainder that the consumer is not offered, because it gives it
 // itself.
 func (s *Step) Withheld() int64 { return s.Gives - s.Taken }
 
 // work works out the offer to a consumer that uses and was granted some amounts, before reclaim.
-func (s *Step) work(reclaim Reclaim, used int64, granted optionalAmount) {
+func (s *Step) work(reclaim Reclaim, hasPods bool, used int64, granted optionalAmount) {
 	switch s.Source {
 	case FromFixed, FromOverride, FromExternal:
 		s.Offer = s.Fixed
 	case FromNodes:
 		s.Own = max(granted.value, used)
-		if reclaim == Evict && s.Committed > s.Pool {
+		if keeps := s.keeps(); reclaim == Evict && s.Committed > keeps {
 			// More is committed than the pool has, and the policy takes it back. Grants have been lowered
 			// already; every consumer without a grant gives up the same share.
 			if granted.set {
 				s.Own = granted.value
 			} else {
-				s.Own = capacity.Share(s.Own, s.Pool, s.Committed)
+				s.Own = capacity.Share(s.Own, keeps, s.Committed)
 			}
 		}
 		s.Offer = capacity.Sum(s.Own, max(0, s.Remaining-s.Withheld()))
-		if s.Gives > 0 {
+		switch {
+		case s.Gives > 0:
 			s.Offer = min(s.Offer, s.Pool-s.Gives)
+		case s.Offer == 0 && hasPods && s.spared > 0 && s.keeps() > s.Committed && EvictsAtZero(s.Resource):
+			s.Offer = 1
 		}
 	case FromRevocation:
 	}

@@ -120,7 +120,8 @@ func readyMessage(reason string, p table.Policy, report *offer.Report) string {
 			return fmt.Sprintf("The external source %s answers 0 of %s. Some consumer is offered 0 until that changes.",
 				p.Parsed.External.Address, kube.First(report.Exhausted))
 		}
-		return fmt.Sprintf("Nothing is left of %s: other consumers, local pods or the reserve have all of it. "+
+		return fmt.Sprintf("Nothing is left of %s: other consumers, local pods or the reserve have all of it, "+
+			"or the nodes that have it take no more pods. "+
 			"Some consumer is offered 0 until that changes.", kube.First(report.Exhausted))
 	}
 	if report.Count > 0 {
