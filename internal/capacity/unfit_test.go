@@ -86,3 +86,17 @@ func TestANodeThatIsDeletedTakesItsPodsOutOfThePool(t *testing.T) {
 		t.Errorf("%d nodes with %d in use; rome uses %d", p.Nodes, p.InUse.At(0), used)
 	}
 }
+
+func TestShareableResources(t *testing.T) {
+	for name, want := range map[string]bool{
+		CPU: true, Memory: true, Pods: true, "ephemeral-storage": true, "hugepages-2Mi": true, "nvidia.com/gpu": true,
+		"vpc.amazonaws.com/efa": true, "rdma/hca": true, "example.com/attachable-volumes-": true, "aliyun/gpu-mem": true,
+		"attachable-volumes-aws-ebs": false, "vpc.amazonaws.com/pod-eni": false,
+		"vpc.amazonaws.com/PrivateIPv4Address": false, "devices.kubevirt.io/kvm": false, "devices.kubevirt.io/tun": false,
+		"devices.kubevirt.io/vhost-net": false, "smarter-devices/snd": false, "bridge.network.kubevirt.io/br0": false,
+	} {
+		if got := Shareable(name); got != want {
+			t.Errorf("Shareable(%s) = %v, want %v", name, got, want)
+		}
+	}
+}

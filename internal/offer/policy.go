@@ -122,9 +122,25 @@ func (p *Policy) pauseAt(now time.Time) pause {
 	return at
 }
 
-// Admits reports whether the policy may offer a resource.
+// Admits reports whether the policy may offer a resource. What nodes list and no consumer asks for, it offers only
+// if it names it.
 func (p *Policy) Admits(resource string) bool {
-	return p.Resources == nil || slices.Contains(p.Resources, resource)
+	if p.Resources != nil {
+		return slices.Contains(p.Resources, resource)
+	}
+	return p.Nodes == nil || capacity.Shareable(resource) || p.names(resource)
+}
+
+// names reports whether an amount or a limit of the offer or of an override, or a default of slices, names a resource.
+func (p *Policy) names(resource string) bool {
+	in := func(named map[string]int64) bool {
+		_, has := named[resource]
+		return has
+	}
+	return in(p.Nodes.Percentages) || in(p.Max) || in(p.MaxShares.Percentages) || in(p.Slices.Defaults) ||
+		slices.ContainsFunc(p.Overrides, func(o Override) bool {
+			return in(o.Fixed) || in(o.Max) || in(o.MaxShares.Percentages)
+		})
 }
 
 // Shares are parts of a pool in percent.

@@ -196,7 +196,7 @@ func (t *tally) report(p *policyPlan, e *evaluation) *Report {
 		r.Nodes, r.Known, r.Unusable = p.pool.Nodes, p.pool.Known, p.pool.Unusable
 		r.Capacity, r.Committed, r.Remaining = capacity.Amounts{}, capacity.Amounts{}, capacity.Amounts{}
 		for _, s := range p.pool.steps {
-			if p.Resources == nil || slices.Contains(p.Resources, s.Resource) {
+			if p.Admits(s.Resource) {
 				r.Capacity[s.Resource], r.Committed[s.Resource], r.Remaining[s.Resource] = s.Pool, s.Committed, s.Remaining
 			}
 		}
