@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -27,10 +28,7 @@ var podControllers = []string{
 // runPods lets pods run on the cluster until ctx ends: with kube-scheduler, KWOK, which plays the kubelets
 // of the cluster's nodes, and the virtual kubelets of Liqo's Deployments.
 func (c *Cluster) runPods(ctx context.Context) error {
-	kubeconfig := c.path("kubeconfig")
-	scheduler := command(filepath.Join(c.lab.programs.Liqo, "kube-scheduler"),
-		"--kubeconfig", kubeconfig, "--secure-port=0", "--leader-elect=false")
-	if _, err := c.run("kube-scheduler", scheduler); err != nil {
+	if _, err := c.startScheduler(); err != nil {
 		return err
 	}
 	if err := c.startKwok(); err != nil {
@@ -44,6 +42,23 @@ func (c *Cluster) runPods(ctx context.Context) error {
 	kubelets := &virtualKubelets{cluster: c, running: map[string]*process{}}
 	go kubelets.run(ctx)
 	return nil
+}
+
+func (c *Cluster) startScheduler() (*process, error) {
+	return c.run("kube-scheduler", command(filepath.Join(c.lab.programs.Liqo, "kube-scheduler"),
+		"--kubeconfig", c.path("kubeconfig"), "--secure-port=0", "--leader-elect=false"))
+}
+
+// RunScheduler has kube-scheduler bind the pods of a cluster without nodes of its own until the end of the test.
+func (c *Cluster) RunScheduler(t testing.TB) {
+	t.Helper()
+	scheduler, err := c.startScheduler()
+	Must(t, err)
+	Cleanup(t, func(context.Context) error {
+		err := scheduler.cmd.Process.Kill()
+		<-scheduler.exited
+		return err
+	})
 }
 
 // LogLine is what every container that KWOK plays has logged, followed by the ID of the cluster.
