@@ -72,8 +72,9 @@ type PolicyOffer struct {
 
 	// Resources restricts the offer to these resources, even if fixed, max or an override has
 	// others. A resource that was offered before and is not in the list is offered as 0. Default:
-	// with fixed, the resources of fixed; with nodes and peers, all resources that the nodes list; with external,
-	// all resources that are answered.
+	// with fixed, the resources of fixed; with nodes and peers, all resources that the nodes list, except those that
+	// no pod asks for, such as attachable-volumes-*, unless a limit, a percentage, an override or slices.defaults
+	// names them; with external, all resources that are answered.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -115,7 +116,8 @@ type Nodes struct {
 	Filter string `json:"filter,omitempty" text:"node filter"`
 
 	// Count defines which capacity of the nodes counts. Free (default): what this cluster's own pods
-	// leave free. Allocatable: everything allocatable, including what is in use.
+	// leave free, and on nodes that take no more pods only what consumers' pods use. Allocatable:
+	// everything allocatable, including what is in use.
 	// +optional
 	// +kubebuilder:default=Free
 	Count NodeCount `json:"count,omitempty"`
