@@ -178,10 +178,9 @@ type OfferStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	Price string `json:"price,omitempty"`
 
-	// Available predicts the grant of a new ResourceSlice, if nothing else changes. A ResourceSlice
-	// that asks for exactly these amounts is granted in full; one that asks for more of any resource is
-	// not. It has every resource that the class offers or has a default for, also those of
-	// which nothing is available.
+	// Available predicts the grant of a new ResourceSlice, if nothing else changes: one that asks for exactly
+	// this is granted in full, and one that asks for more of any resource is not. It lists every resource of the
+	// class and of its defaults, also at 0.
 	// +optional
 	Available Quantities `json:"available,omitempty"`
 
@@ -201,10 +200,16 @@ type OfferStatus struct {
 	// +optional
 	Ceiling Quantities `json:"ceiling,omitempty"`
 
-	// LargestPod holds the free amounts of one usable node: the one with the most free cpu, of several
-	// the one with the most free memory. It is absent for a class of fixed amounts, and if no node is usable.
+	// LargestPod is a pod that starts now: all that is free on the largest node of the first shape, with the pods
+	// that the node still takes, and at most Available and Held together. It is absent without shapes.
 	// +optional
 	LargestPod Quantities `json:"largestPod,omitempty"`
+
+	// Shapes count nodes by what is free on each now, the largest first. A class of fixed amounts has none.
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=8
+	Shapes []NodeShape `json:"shapes,omitempty"`
 
 	// OnExcess is the answer to a request that is larger than Available: Cap or Deny.
 	// +optional
@@ -262,6 +267,25 @@ type OfferStatus struct {
 	// +required
 	ValidUntil metav1.Time `json:"validUntil"`
 }
+
+// NodeShape counts nodes on each of which these amounts are free together for one more pod. Each node is in one
+// shape at most.
+type NodeShape struct {
+	// Nodes is the number of nodes.
+	// +required
+	// +kubebuilder:validation:Minimum=1
+	Nodes int32 `json:"nodes"`
+
+	// Free is rounded down, by less than a fifth from half a core, 512Mi or 4 devices on, and at most Available and Held
+	// together.
+	// +required
+	// +kubebuilder:validation:MinProperties=1
+	// +kubebuilder:validation:MaxProperties=16
+	Free map[corev1.ResourceName]Quantity `json:"free"`
+}
+
+// The bounds of the shapes in an Offer, and of the resources of each.
+const MaxOfferShapes, MaxShapeResources = 8, 16
 
 // MaxOfferProviders bounds the providers in an Offer.
 const MaxOfferProviders = 64

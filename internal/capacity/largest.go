@@ -6,38 +6,60 @@ import (
 	"strings"
 )
 
-// Largest returns, for each selection, what is free on one of its nodes: on the one with the most free
-// cpu, of several the one with the most free memory, then the first by name. Free is what is
-// allocatable, less the requests of all pods, consumers' pods included, at least 0. It is nil for a
-// selection without usable nodes. Events wait until it returns.
-func (l *Ledger) Largest(selections []Selection) []Amounts {
+// ShapeQuery selects the nodes that Shapes describes, and the resources that a class has of them.
+type ShapeQuery struct {
+	Selection Selection
+	// Admits reports whether the class may have a resource.
+	Admits func(resource string) bool
+}
+
+// Shapes returns, for each query, what is free on single usable nodes. Free is what is allocatable, less the
+// requests of all pods, consumers' pods included, at least 0. Events wait while the nodes are read, and not while
+// they are compared.
+func (l *Ledger) Shapes(queries []ShapeQuery) []Shapes {
+	rooms, names := l.roomsOf(queries)
+	out := make([]Shapes, len(queries))
+	for i, q := range queries {
+		out[i] = shapesOf(&rooms[i], names, q.Admits)
+	}
+	return out
+}
+
+// nodeRooms holds the usable nodes of a selection, and the sums of what they list, by the numbers of resources.
+type nodeRooms struct {
+	rooms       []*nodeRoom
+	allocatable map[int32]total
+}
+
+// roomsOf returns the nodes of each query, and the names of resources by number.
+func (l *Ledger) roomsOf(queries []ShapeQuery) ([]nodeRooms, []string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	best := make([]*nodeRoom, len(selections))
+	out := make([]nodeRooms, len(queries))
+	for i := range out {
+		out[i].allocatable = map[int32]total{}
+	}
 	for _, a := range l.nodes {
 		if !l.counts(a) {
 			continue
 		}
 		var room *nodeRoom
-		for i, s := range selections {
-			if !s.Matches(a.node) {
+		for i, q := range queries {
+			if !q.Selection.Matches(a.node) {
 				continue
 			}
 			if room == nil {
 				room = l.roomOn(a)
 			}
-			if best[i] == nil || compareRooms(room, best[i]) < 0 {
-				best[i] = room
+			out[i].rooms = append(out[i].rooms, room)
+			for _, r := range a.allocatable {
+				sum := out[i].allocatable[r.number]
+				sum.add(totalOf(r.amount))
+				out[i].allocatable[r.number] = sum
 			}
 		}
 	}
-	out := make([]Amounts, len(selections))
-	for i, room := range best {
-		if room != nil {
-			out[i] = l.named(room.free)
-		}
-	}
-	return out
+	return out, l.names.list()
 }
 
 // Room holds the amounts of one node.
@@ -47,8 +69,8 @@ type Room struct {
 	Allocatable, Free Amounts
 }
 
-// Rooms returns what is free on the usable nodes of a selection, in the order of Largest: the first ones, and the
-// number of all. Events wait until it returns.
+// Rooms returns what is free on the usable nodes of a selection, those with the most free cpu first, then with the most
+// free memory, then by name: the first ones, and the number of all. Events wait until it returns.
 func (l *Ledger) Rooms(s Selection, most int) (first []Room, nodes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -58,18 +80,21 @@ func (l *Ledger) Rooms(s Selection, most int) (first []Room, nodes int) {
 			rooms = append(rooms, l.roomOn(a))
 		}
 	}
-	slices.SortFunc(rooms, compareRooms)
+	slices.SortFunc(rooms, func(a, b *nodeRoom) int {
+		return cmp.Or(cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.memory, a.memory), strings.Compare(a.of.name, b.of.name))
+	})
 	for _, room := range rooms[:min(len(rooms), most)] {
 		first = append(first, Room{room.of.name, l.named(room.of.allocatable), l.named(room.free)})
 	}
 	return first, len(rooms)
 }
 
-// nodeRoom holds the free amounts of one node, in the order of its allocatable amounts.
+// nodeRoom holds the free amounts of one node, in the order of its allocatable amounts. Slots is how many more pods
+// the node takes: kube-scheduler binds none to a node that lists no number of pods.
 type nodeRoom struct {
-	of          *nodeAccount
-	free        []numberedAmount
-	cpu, memory int64
+	of                 *nodeAccount
+	free               []numberedAmount
+	cpu, memory, slots int64
 }
 
 func (l *Ledger) roomOn(a *nodeAccount) *nodeRoom {
@@ -88,14 +113,11 @@ func (l *Ledger) roomOn(a *nodeAccount) *nodeRoom {
 			room.cpu = free
 		case Memory:
 			room.memory = free
+		case Pods:
+			room.slots = free
 		}
 	}
 	return room
-}
-
-// compareRooms is less than 0 if a comes before b in the order of Largest.
-func compareRooms(a, b *nodeRoom) int {
-	return cmp.Or(cmp.Compare(b.cpu, a.cpu), cmp.Compare(b.memory, a.memory), strings.Compare(a.of.name, b.of.name))
 }
 
 // named returns the amounts of a list by name.

@@ -6,28 +6,46 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
+func all(string) bool { return true }
+
 func TestTheLargestPodIsWhatOneUsableNodeHasFree(t *testing.T) {
 	l := NewLedger()
 	in := func(zone string) func(*Node) { return labelled(map[string]string{"zone": zone}) }
-	of := func(cpu, memory int64) func(*Node) { return allocatable(Amounts{CPU: cpu, Memory: memory, Pods: 10}) }
-	l.SetNode(node("big", in("a"), of(8000, 64)))
-	l.SetNode(node("small", in("a"), of(6000, 64)))
-	l.SetNode(node("roomy", in("b"), of(6000, 128)))
-	l.SetNode(node("huge", in("b"), of(9000, 999), unusable))
+	of := func(cpu, gib, gpus int64) func(*Node) {
+		return allocatable(Amounts{CPU: cpu, Memory: gib << 30, Pods: 10, "nvidia.com/gpu": gpus, "example.com/other": 5})
+	}
+	l.SetNode(node("big", in("a"), of(8000, 64, 0)))
+	l.SetNode(node("small", in("a"), of(6000, 60, 0)))
+	l.SetNode(node("gpus", in("b"), of(4000, 64, 2)))
+	l.SetNode(node("roomy", in("b"), of(6000, 128, 0)))
+	l.SetNode(node("huge", in("b"), of(9000, 999, 9), unusable))
 	l.SetPod(pod("p", "big", "", 1500))
 	l.SetPod(pod("q", "big", "rome", 1000))
-	zoneA, zoneB, all := Selection{Selector: having("zone", "a")}, Selection{Selector: having("zone", "b")}, Selection{}
-	want := []Amounts{
-		{CPU: 6000, Memory: 64, Pods: 10}, {CPU: 6000, Memory: 128, Pods: 10}, {CPU: 6000, Memory: 128, Pods: 10}, nil,
+	largest := func(s Selection) Amounts {
+		return l.Shapes([]ShapeQuery{{s, func(name string) bool { return name != "example.com/other" }}})[0].Largest
 	}
-	if diff := cmp.Diff(want, l.Largest([]Selection{zoneA, zoneB, all, {Selector: nothing}})); diff != "" {
+	for name, tc := range map[string]struct {
+		of   Selection
+		want Amounts
+	}{
+		// Of big the pods have left 5.5 cpu: it has less cpu than small, and more memory.
+		"cpu and memory":       {Selection{Selector: having("zone", "a")}, Amounts{CPU: 6000, Memory: 60 << 30, Pods: 10, "nvidia.com/gpu": 0}},
+		"scarce devices":       {Selection{Selector: having("zone", "b")}, Amounts{CPU: 4000, Memory: 64 << 30, Pods: 10, "nvidia.com/gpu": 2}},
+		"without usable nodes": {Selection{Selector: nothing}, nil},
+	} {
+		if diff := cmp.Diff(tc.want, largest(tc.of)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", name, diff)
+		}
+	}
+	// A node on which no pod starts is not the largest: one whose cpu is all requested, or whose pod slots are used up.
+	l.SetPod(pod("r", "small", "oslo", 9000))
+	want := Amounts{CPU: 5500, Memory: 64 << 30, Pods: 8, "nvidia.com/gpu": 0}
+	if diff := cmp.Diff(want, largest(Selection{Selector: having("zone", "a")})); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
-	// More requested than there is leaves nothing, not less than nothing.
-	l.DeleteNode("small")
-	l.SetPod(pod("r", "big", "oslo", 9000))
-	if diff := cmp.Diff([]Amounts{{CPU: 0, Memory: 64, Pods: 7}}, l.Largest([]Selection{zoneA})); diff != "" {
-		t.Errorf("(-want +got)\n%s", diff)
+	l.SetNode(node("big", in("a"), allocatable(Amounts{CPU: 8000, Memory: 64 << 30, Pods: 2})))
+	if got := largest(Selection{Selector: having("zone", "a")}); got != nil {
+		t.Errorf("of full nodes: %v", got)
 	}
 }
 

@@ -38,6 +38,6 @@ func BenchmarkNew(b *testing.B) {
 	s := w.snapshot()
 	b.ReportAllocs()
 	for b.Loop() {
-		New(s, w.ledger.Largest, nil)
+		New(s, w.ledger.Shapes, nil)
 	}
 }

@@ -23,16 +23,16 @@ type Catalog struct {
 	unknown []Entry
 }
 
-// Largest returns, for each selection of nodes, what is free on the node with the most room:
-// capacity.Ledger.Largest. It may be newer than the snapshot.
-type Largest func([]capacity.Selection) []capacity.Amounts
+// Shapes returns what is free on single nodes, for each query: capacity.Ledger.Shapes. It may be newer than the
+// snapshot.
+type Shapes func([]capacity.ShapeQuery) []capacity.Shapes
 
 // Providers are what consumers may see of the providers of this cluster, by cluster ID.
 type Providers map[string][]v1alpha1.OfferProvider
 
 // New works out the catalog of all consumers of a snapshot. The providers are shown where a policy shows those that
 // stand behind it.
-func New(s *table.Snapshot, largest Largest, providers Providers) *Catalog {
+func New(s *table.Snapshot, shapes Shapes, providers Providers) *Catalog {
 	c := &Catalog{snapshot: s, peerings: map[string]peering{}, entries: map[string][]Entry{}}
 	var storage []string
 	if s.Peers != nil {
@@ -47,7 +47,7 @@ func New(s *table.Snapshot, largest Largest, providers Providers) *Catalog {
 	input := offer.NewAllocationInput(s.Input)
 	behind := providers.behind(input)
 	prospects := grant.Prospects(input, decidedOn(s.Slices), asked)
-	rooms := roomsOf(s.Policies, largest)
+	nodes := nodesOf(s.Policies, shapes)
 	for i, asker := range asked {
 		p := &prospects[i]
 		if p.Policy == nil || p.Policy.Catalog.Hidden {
@@ -55,7 +55,7 @@ func New(s *table.Snapshot, largest Largest, providers Providers) *Catalog {
 		}
 		e := Entry{
 			Class: asker.Class, Policy: p.Policy, Resources: p.Resources, Held: s.Input.Grants[asker.Class][asker.Consumer],
-			Largest: rooms[p.Policy.Name], StorageClasses: p.Policy.Slices.StorageClasses, peering: c.peerings[asker.Consumer],
+			Nodes: nodes[p.Policy.Name], StorageClasses: p.Policy.Slices.StorageClasses, peering: c.peerings[asker.Consumer],
 		}
 		if e.StorageClasses == nil {
 			e.StorageClasses = storage
@@ -127,22 +127,23 @@ func decidedOn(decisions table.SliceDecisions) []grant.Slice {
 	return all
 }
 
-// roomsOf returns the room of the largest node of each policy of nodes, by the name of the policy.
-func roomsOf(policies []table.Policy, largest Largest) map[string]capacity.Amounts {
+// nodesOf returns what single nodes of each policy of nodes have free, by the name of the policy.
+func nodesOf(policies []table.Policy, shapes Shapes) map[string]capacity.Shapes {
 	var names []string
-	var selections []capacity.Selection
+	var queries []capacity.ShapeQuery
 	for i := range policies {
 		if p := policies[i].Parsed; p != nil && p.Nodes != nil && !p.DryRun && p.Class != "" && !p.Catalog.Hidden {
-			names, selections = append(names, p.Name), append(selections, p.Nodes.Selection)
+			names = append(names, p.Name)
+			queries = append(queries, capacity.ShapeQuery{Selection: p.Nodes.Selection, Admits: p.Admits})
 		}
 	}
-	rooms := make(map[string]capacity.Amounts, len(names))
+	nodes := make(map[string]capacity.Shapes, len(names))
 	if len(names) > 0 {
-		for i, room := range largest(selections) {
-			rooms[names[i]] = room
+		for i, of := range shapes(queries) {
+			nodes[names[i]] = of
 		}
 	}
-	return rooms
+	return nodes
 }
 
 // Snapshot returns the snapshot that the catalog was computed from.

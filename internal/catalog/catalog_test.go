@@ -99,7 +99,7 @@ func (w *world) snapshot() *table.Snapshot {
 	})
 }
 
-func (w *world) catalog() *Catalog { return New(w.snapshot(), w.ledger.Largest, nil) }
+func (w *world) catalog() *Catalog { return New(w.snapshot(), w.ledger.Shapes, nil) }
 
 // shown is an entry as far as a consumer sees it.
 type shown struct {
@@ -116,7 +116,7 @@ func show(entries []Entry) []shown {
 	for i := range entries {
 		e := &entries[i]
 		s := shown{
-			Class: e.Class, Held: e.Held, Largest: e.Largest, Storage: e.StorageClasses, Reason: e.Reason(), Message: e.Message(),
+			Class: e.Class, Held: e.Held, Largest: e.Shapes().Largest, Storage: e.StorageClasses, Reason: e.Reason(), Message: e.Message(),
 			Available: capacity.Amounts{}, Ceiling: capacity.Amounts{},
 		}
 		for k := range e.Resources {
@@ -130,16 +130,16 @@ func show(entries []Entry) []shown {
 
 func TestAnEntryShowsWhatIsAvailableHeldAndTheMost(t *testing.T) {
 	c := newWorld(gold(func(p *offer.Policy) { p.Max = cpu(6) }), "oslo", "rome").holds("oslo", 5).holds("rome", 2).catalog()
-	free, storage := cpu(10), []string{"fast", "slow"}
+	storage := []string{"fast", "slow"}
 	for id, want := range map[string]shown{
 		"rome": {
-			"gold", cpu(3), cpu(2), cpu(6), free, storage, v1alpha1.CatalogAvailable, "cpu 3: all that is left",
+			"gold", cpu(3), cpu(2), cpu(6), nil, storage, v1alpha1.CatalogAvailable, "cpu 3: all that is left",
 		},
 		"oslo": {
-			"gold", cpu(1), cpu(5), cpu(6), free, storage, v1alpha1.CatalogAvailable, "cpu 1: a cluster has at most 6 of this class, and this one holds 5",
+			"gold", cpu(1), cpu(5), cpu(6), nil, storage, v1alpha1.CatalogAvailable, "cpu 1: a cluster has at most 6 of this class, and this one holds 5",
 		},
 		"lima": {
-			"gold", cpu(3), nil, cpu(6), free, storage, v1alpha1.CatalogNotPeered,
+			"gold", cpu(3), nil, cpu(6), nil, storage, v1alpha1.CatalogNotPeered,
 			"this cluster cannot ask before it has peered, with one Tenant; it could have cpu 3: all that is left",
 		},
 	} {
@@ -197,8 +197,8 @@ func TestOnlyClassesInForceThatAreNotHiddenAreShown(t *testing.T) {
 		var got []string
 		for _, e := range c.Of(id) {
 			got = append(got, e.Class)
-			if e.Largest != nil {
-				t.Errorf("fixed amounts have a largest pod: %v", e.Largest)
+			if nodes := e.Shapes(); nodes.List != nil || nodes.Largest != nil {
+				t.Errorf("fixed amounts have shapes: %+v", nodes)
 			}
 		}
 		if !slices.Equal(got, want) {
@@ -213,11 +213,64 @@ func TestAClassWithoutCPUMemoryOrPodsLeftIsExhausted(t *testing.T) {
 	got := show(w.catalog().Of("rome"))[0]
 	want := shown{
 		"gold", capacity.Amounts{capacity.CPU: 0, capacity.Memory: 1 << 30}, nil, capacity.Amounts{capacity.CPU: 10_000, capacity.Memory: 1 << 30},
-		capacity.Amounts{capacity.CPU: 10_000, capacity.Memory: 1 << 30}, []string{"fast", "slow"}, v1alpha1.CatalogExhausted,
+		nil, []string{"fast", "slow"}, v1alpha1.CatalogExhausted,
 		"cpu 0: nothing is left; memory 1Gi: all that is left",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestShapesAreAtMostWhatAConsumerHoldsAndCouldHave(t *testing.T) {
+	w := newWorld(gold(func(p *offer.Policy) {
+		p.Max, p.Resources = cpu(6), []string{capacity.CPU, capacity.Memory, capacity.Pods}
+	}), "oslo", "rome")
+	w.holds("oslo", 5).holds("rome", 2)
+	for name, cores := range map[string]int64{"n": 10, "o": 4, "p": 4, "full": 99} {
+		pods := int64(110)
+		if name == "full" {
+			pods = 0
+		}
+		w.ledger.SetNode(capacity.Node{Name: name, State: capacity.Ready, Allocatable: capacity.Amounts{
+			capacity.CPU: cores * 1000, capacity.Memory: cores << 30, capacity.Pods: pods, "example.com/other": 1,
+		}})
+	}
+	w.ledger.SetPod(capacity.Pod{Key: "p", Node: "n", Consumer: "rome", Requests: capacity.Amounts{capacity.CPU: 100}})
+	shape := func(nodes int, cores, gib int64) capacity.Shape {
+		return capacity.Shape{Nodes: nodes, Free: capacity.Amounts{capacity.CPU: cores * 1000, capacity.Memory: gib << 30}}
+	}
+	c := w.catalog()
+	for id, want := range map[string]capacity.Shapes{
+		// Each holds or could have 6 cores of the 10 that n has.
+		"rome": {
+			Largest: capacity.Amounts{capacity.CPU: 6000, capacity.Memory: 10 << 30, capacity.Pods: 109},
+			List:    []capacity.Shape{shape(1, 6, 10), shape(2, 4, 4)},
+		},
+		"oslo": {
+			Largest: capacity.Amounts{capacity.CPU: 6000, capacity.Memory: 10 << 30, capacity.Pods: 109},
+			List:    []capacity.Shape{shape(1, 6, 10), shape(2, 4, 4)},
+		},
+	} {
+		if diff := cmp.Diff(want, c.Of(id)[0].Shapes()); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", id, diff)
+		}
+	}
+}
+
+func TestAConsumerWithoutAnythingHasNoShapes(t *testing.T) {
+	amounts := capacity.Amounts{capacity.CPU: 10_000, capacity.Memory: 10 << 30, capacity.Pods: 110}
+	w := newWorld(gold(func(p *offer.Policy) { p.Paused = true }), "oslo", "rome")
+	w.ledger.SetNode(capacity.Node{Name: "n", State: capacity.Ready, Allocatable: amounts})
+	w.slices = append(w.slices, grant.Slice{
+		Key: "ns/s", Consumer: "oslo", Class: "gold", Request: amounts, Granted: amounts, GrantedBy: "gold", GrantedIn: "gold",
+	})
+	c := w.catalog()
+	if got := c.Of("rome")[0].Shapes(); got.List != nil || got.Largest != nil {
+		t.Errorf("one that can have nothing: %+v", got)
+	}
+	want := capacity.Shapes{Largest: amounts, List: []capacity.Shape{{Nodes: 1, Free: capacity.Amounts{capacity.CPU: 10_000, capacity.Memory: 10 << 30}}}}
+	if diff := cmp.Diff(want, c.Of("oslo")[0].Shapes()); diff != "" {
+		t.Errorf("one that holds it: (-want +got)\n%s", diff)
 	}
 }
 
@@ -331,7 +384,7 @@ func TestAnEntryListsWhoStandsBehindIt(t *testing.T) {
 		"milan": {{ClusterID: "milan", Class: "gold"}}, // It gives nothing to the pool.
 	}
 	listed := func(providers Providers, consumer string) (all []string) {
-		c := New(w.snapshot(), w.ledger.Largest, providers)
+		c := New(w.snapshot(), w.ledger.Shapes, providers)
 		for _, e := range c.Of(consumer) {
 			for _, p := range StatusOf(consumer, &e, time.Unix(0, 0)).Providers {
 				all = append(all, p.ClusterID+" "+p.Class)

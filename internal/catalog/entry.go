@@ -22,9 +22,9 @@ type Entry struct {
 	Resources []grant.Available
 	// Held is the sum of the grants of the consumer's slices of the class, nil for nothing.
 	Held capacity.Amounts
-	// Largest holds the free amounts of the usable node with the most room, nil for fixed amounts and
-	// without usable nodes. It has all resources that the node lists.
-	Largest capacity.Amounts
+	// Nodes is what single nodes of the pool have free, for every consumer of the policy. It has none for
+	// fixed amounts.
+	Nodes capacity.Shapes
 	// StorageClasses lists the StorageClasses that the consumer may use, the default first.
 	StorageClasses []string
 	// Providers stand behind the class, sorted by cluster ID. The consumer may be one of them.
@@ -61,6 +61,17 @@ func (e *Entry) Available(of *grant.Available) int64 {
 		return 0
 	}
 	return of.Amount
+}
+
+// Shapes returns what single nodes have free for the consumer's pods: at most what it holds and what is available
+// together.
+func (e *Entry) Shapes() capacity.Shapes {
+	most := make(capacity.Amounts, len(e.Resources))
+	for i := range e.Resources {
+		r := &e.Resources[i]
+		most[r.Resource] = capacity.Sum(e.Available(r), e.Held[r.Resource])
+	}
+	return e.Nodes.Within(most)
 }
 
 // Reason summarizes the entry in one word.

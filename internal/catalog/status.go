@@ -2,6 +2,7 @@ package catalog
 
 import (
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -26,14 +27,14 @@ const (
 
 // StatusOf returns an entry as the API has it. It was observed at this time.
 func StatusOf(clusterID string, e *Entry, observed time.Time) v1alpha1.OfferStatus {
-	words := &e.Policy.Catalog
+	words, nodes := &e.Policy.Catalog, e.Shapes()
 	s := v1alpha1.OfferStatus{
 		ClusterID: clusterID, Class: e.Class, Price: quantity.PriceLine(words.Prices, words.Currency, words.Period),
 		CatalogWords: v1alpha1.CatalogWords{
 			Title: v1alpha1.Title(words.Title), URL: v1alpha1.URL(words.URL), Currency: v1alpha1.Currency(words.Currency),
 			Period: v1alpha1.Period(words.Period),
 		},
-		Held: quantities(e.Held), LargestPod: quantities(listed(e, e.Largest)), OnExcess: v1alpha1.OnExcessCap,
+		Held: quantities(e.Held), LargestPod: quantities(nodes.Largest), Shapes: shapes(nodes.List), OnExcess: v1alpha1.OnExcessCap,
 		Defaults:       quantities(listed(e, e.Policy.Slices.Defaults)),
 		StorageClasses: e.StorageClasses[:min(len(e.StorageClasses), maxStorageClasses)],
 		IngressClasses: e.Policy.Slices.IngressClasses, LoadBalancerClasses: e.Policy.Slices.LoadBalancerClasses,
@@ -77,6 +78,18 @@ func listed(e *Entry, amounts capacity.Amounts) capacity.Amounts {
 		if amount, has := amounts[name]; has {
 			out[name] = amount
 		}
+	}
+	return out
+}
+
+// shapes converts shapes, nil for none.
+func shapes(of []capacity.Shape) []v1alpha1.NodeShape {
+	if len(of) == 0 {
+		return nil
+	}
+	out := make([]v1alpha1.NodeShape, len(of))
+	for i, shape := range of {
+		out[i] = v1alpha1.NodeShape{Nodes: int32(min(shape.Nodes, math.MaxInt32)), Free: quantities(shape.Free)}
 	}
 	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
 	"proffer.dev/proffer/internal/offer"
@@ -32,7 +33,11 @@ func entry() *Entry {
 			{Resource: capacity.CPU, Amount: 1500, Bound: grant.ByPool, Ceiling: 4000},
 			{Resource: capacity.Memory, Amount: 1 << 30, Bound: grant.ByMax, Ceiling: 2 << 30},
 		},
-		Held: capacity.Amounts{capacity.Memory: 1 << 30}, Largest: capacity.Amounts{capacity.CPU: 900, "example.com/other": 1},
+		Held: capacity.Amounts{capacity.Memory: 1 << 30},
+		Nodes: capacity.Shapes{
+			Largest: capacity.Amounts{capacity.CPU: 900, capacity.Memory: 3 << 30, capacity.Pods: 5, "example.com/other": 1},
+			List:    []capacity.Shape{{Nodes: 3, Free: capacity.Amounts{capacity.CPU: 875, capacity.Memory: 3 << 30, "example.com/other": 1}}},
+		},
 		StorageClasses: []string{"fast"},
 	}
 }
@@ -69,8 +74,18 @@ func TestAnEntryIsWrittenAsTheAPIHasIt(t *testing.T) {
   "memory": "2Gi"
  },
  "largestPod": {
-  "cpu": "900m"
+  "cpu": "900m",
+  "memory": "2Gi"
  },
+ "shapes": [
+  {
+   "nodes": 3,
+   "free": {
+    "cpu": "875m",
+    "memory": "2Gi"
+   }
+  }
+ ],
  "onExcess": "Deny",
  "defaults": {
   "memory": "512Mi"
@@ -111,6 +126,12 @@ func TestAnEntryStaysWithinItsBounds(t *testing.T) {
 	}
 	if _, kept := s.Available["pods"]; !kept {
 		t.Error("pods are left out")
+	}
+}
+
+func TestTheCoreAndTheAPIHaveTheSameBoundsOfShapes(t *testing.T) {
+	if capacity.MaxShapes != v1alpha1.MaxOfferShapes || capacity.MaxShapeResources != v1alpha1.MaxShapeResources {
+		t.Error("they differ")
 	}
 }
 

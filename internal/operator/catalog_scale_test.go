@@ -90,7 +90,7 @@ func TestTheCatalogOfManyConsumersIsWrittenInTimeAndUnderTheRate(t *testing.T) {
 	subject, err := catalog.ParseSubject(catalog.DefaultSubject)
 	test.Must(t, err)
 	w := catalog.NewWriter(catalog.Config{
-		Client: writing, Table: b.table, Largest: b.ledger.Largest, QPS: scaleQPS,
+		Client: writing, Table: b.table, Shapes: b.ledger.Shapes, QPS: scaleQPS,
 		Publish: true, Bindings: []catalog.Binding{catalog.OfferBinding}, Subjects: []catalog.Subject{subject},
 		Holding: func() bool { return true }, Recorder: &events.FakeRecorder{}, Restores: restore.New(),
 		Log: logr.Discard(),
@@ -170,7 +170,7 @@ func changePods(b *bench, w *catalog.Writer) (slowest time.Duration) {
 // long as hundreds of writes.
 func awaitNewest(t *testing.T, w *catalog.Writer, api client.Client, b *bench) {
 	t.Helper()
-	latest := core.New(b.table.Current(), b.ledger.Largest, nil)
+	latest := core.New(b.table.Current(), b.ledger.Shapes, nil)
 	want := map[string]string{}
 	for _, tenant := range latest.Tenants() {
 		entries := latest.In(tenant)

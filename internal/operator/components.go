@@ -21,7 +21,7 @@ func (h *house) ofComponents() (r room, err error) {
 	}
 	if len(bindings) > 0 {
 		config := catalog.Config{
-			Client: h.liqo, Table: h.table, Largest: h.ledger.Largest,
+			Client: h.liqo, Table: h.table, Shapes: h.ledger.Shapes,
 			Publish: h.PublishOffers, Bindings: bindings, Subjects: h.Tenants.Subjects, QPS: h.Tenants.QPS,
 			Holding: h.tenure.Holds, Recorder: h.recorder, Restores: h.restores, Log: h.log.WithName("catalog"),
 		}

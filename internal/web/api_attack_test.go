@@ -64,13 +64,13 @@ func TestUnknownIDsAreNotRemembered(t *testing.T) {
 	}
 }
 
-// TestACatalogIsWorkedOutOnceForAllReaders counts the catalogs: each asks for the largest nodes.
+// TestACatalogIsWorkedOutOnceForAllReaders counts the catalogs: each asks for the shapes of nodes.
 func TestACatalogIsWorkedOutOnceForAllReaders(t *testing.T) {
 	s := newSite(t)
-	largest, worked := s.server.catalogs.largest, 0
-	s.server.catalogs.largest = func(selections []capacity.Selection) []capacity.Amounts {
+	shapes, worked := s.server.catalogs.shapes, 0
+	s.server.catalogs.shapes = func(queries []capacity.ShapeQuery) []capacity.Shapes {
 		worked++
-		return largest(selections)
+		return shapes(queries)
 	}
 	ofNodes := kubetest.Policy("nodes", inClass("gold"))
 	for range 3 {

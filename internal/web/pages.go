@@ -47,7 +47,7 @@ type published struct {
 type catalogs struct {
 	// process distinguishes the values of this process from the values of others.
 	process string
-	largest catalog.Largest
+	shapes  catalog.Shapes
 	now     func() time.Time
 
 	mu     sync.Mutex
@@ -60,8 +60,8 @@ type keptCatalog struct {
 	until time.Time
 }
 
-func newCatalogs(largest catalog.Largest) *catalogs {
-	return &catalogs{process: rand.Text(), largest: largest, now: time.Now}
+func newCatalogs(shapes catalog.Shapes) *catalogs {
+	return &catalogs{process: rand.Text(), shapes: shapes, now: time.Now}
 }
 
 // forSnapshot returns the catalog of the current snapshot, or one that was made at most maxAge ago.
@@ -71,7 +71,7 @@ func (c *catalogs) forSnapshot(snapshot *table.Snapshot, maxAge time.Duration) p
 	now := c.now()
 	switch {
 	case c.latest == nil || c.latest.Snapshot() != snapshot && now.Sub(c.latest.made) >= maxAge:
-		worked := catalog.New(snapshot, c.largest, nil) // The federation shows the providers.
+		worked := catalog.New(snapshot, c.shapes, nil) // The federation shows the providers.
 		public := sync.OnceValues(func() (*representation, error) {
 			all := publicCatalog(worked)
 			return represent(all, all)

@@ -118,7 +118,7 @@ func New(t *table.Table, l *capacity.Ledger, clusters Clusters, chain *filters.C
 		Process: func() overview.Process { return overview.Process{Now: time.Now()} },
 		Trends:  &trends.Ring{}, Month: func() *trends.Month { return nil },
 		busy: make(chan struct{}, 1), reading: make(chan struct{}, maxReaders),
-		catalogs: newCatalogs(l.Largest), readingCatalog: make(chan struct{}, maxReaders),
+		catalogs: newCatalogs(l.Shapes), readingCatalog: make(chan struct{}, maxReaders),
 		showingFederation: make(chan struct{}, maxReaders),
 		readingProviders:  make(chan struct{}, maxReaders), origins: http.NewCrossOriginProtection(),
 		description: compress(openAPI, openAPI),

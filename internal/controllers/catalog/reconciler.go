@@ -45,9 +45,9 @@ const comparisonName = "catalog"
 type Config struct {
 	// Client watches and writes objects.
 	Client dynamic.Interface
-	// Table has the snapshots that the catalog is computed from, with Largest.
-	Table   *table.Table
-	Largest catalog.Largest
+	// Table has the snapshots that the catalog is computed from, with Shapes.
+	Table  *table.Table
+	Shapes catalog.Shapes
 	// Providers has what consumers may see of the providers of this cluster; nil shows none.
 	Providers Providers
 	// Publish has Offers written. Without it, only RoleBindings are.
@@ -213,7 +213,7 @@ func (c *comparison) Reconcile(context.Context, reconcile.Request) (reconcile.Re
 	switch {
 	case c.snapshot == snapshot && !changed:
 	case c.Publish:
-		c.latest = published{catalog.New(snapshot, c.Largest, c.providers)}
+		c.latest = published{catalog.New(snapshot, c.Shapes, c.providers)}
 	default:
 		c.latest = peerings{snapshot}
 	}

@@ -54,7 +54,7 @@ func TestProvidersAreLookedAtOnceAMinute(t *testing.T) {
 			running.Go(func() { test.Check(t, kube.CRDInformers{served}.Start(ctx)) })
 			synctest.Wait()
 			c := &comparison{
-				Writer: &Writer{Config: Config{Table: all, Largest: capacity.NewLedger().Largest, Publish: true, Providers: providers}},
+				Writer: &Writer{Config: Config{Table: all, Shapes: capacity.NewLedger().Shapes, Publish: true, Providers: providers}},
 				plan:   newPlan(pacers(restore.New(), logr.Discard()), newEvents(&events.FakeRecorder{}), nil), watches: watches{offers: served, roles: kube.NewObjectCache(uidOf)},
 			}
 			begin, states, before := time.Now(), 0, state(nil)

@@ -21,7 +21,7 @@ var templates = template.Must(template.New("").Funcs(template.FuncMap{
 	"class": className, "held": heldRows, "default": defaultRows, "ofSlice": amountsOfSlice,
 	"requests": requests, "offerChange": offerChange, "grantChange": grantChange, "labels": labelled, "linkable": linkable,
 	"segment": url.PathEscape, "count": count, "moment": moment, "machine": machine, "leaveOut": leaveOut,
-	"amounts": amountsOf, "granted": granted, "htmx": func() string { return htmxFile },
+	"amounts": amountsOf, "granted": granted, "shapes": shapesOf, "htmx": func() string { return htmxFile },
 }).ParseFS(files, "templates/*.html"))
 
 // asset serves a file that all pages use. A browser that has it asks whether it is still the same.

@@ -61,6 +61,15 @@ func amountsOf(status v1alpha1.OfferStatus) []amounts {
 	return rows
 }
 
+// shapesOf counts nodes by what is free on each of them, a line for each shape, as in "7 nodes with cpu=20, memory=200Gi".
+func shapesOf(shapes []v1alpha1.NodeShape) []string {
+	lines := make([]string, len(shapes))
+	for i, shape := range shapes {
+		lines[i] = count(shape.Nodes, "node") + " with " + granted(shape.Free)
+	}
+	return lines
+}
+
 // quantityOf returns the amount of a resource, nil if there is none.
 func quantityOf(all v1alpha1.Quantities, name corev1.ResourceName) *resource.Quantity {
 	q, ok := all[name]

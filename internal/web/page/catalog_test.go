@@ -25,6 +25,9 @@ func goldEntry() v1alpha1.OfferStatus {
 		},
 		Available: v1alpha1.Quantities{"cpu": q("4"), "memory": q("8Gi")}, Held: v1alpha1.Quantities{"cpu": q("2"), "example.com/old": q("1")},
 		Ceiling: v1alpha1.Quantities{"cpu": q("6"), "memory": q("12Gi")}, LargestPod: v1alpha1.Quantities{"cpu": q("3500m")},
+		Shapes: []v1alpha1.NodeShape{
+			{Nodes: 7, Free: v1alpha1.Quantities{"cpu": q("3"), "memory": q("6Gi")}}, {Nodes: 1, Free: v1alpha1.Quantities{"cpu": q("125m")}},
+		},
 		ValidUntil: metav1.NewTime(time.Date(2026, 1, 2, 3, 19, 5, 0, time.UTC)),
 	}
 }
@@ -36,12 +39,13 @@ func TestThePageOfACatalogShowsEachPartOfAnEntry(t *testing.T) {
 		`<th scope="row">cpu</th><td>4</td><td>2</td><td>6</td><td>3.5</td>`,
 		`<th scope="row">example.com/old</th><td>–</td><td>1</td><td>–</td><td>–</td>`,
 		`<th scope="row">memory</th><td>8Gi</td><td>–</td><td>12Gi</td><td>–</td>`,
+		"<dt>Free on one node</dt><dd>7 nodes with cpu=3, memory=6Gi<br>1 node with cpu=125m</dd>",
 		"<dd>region=eu-south, tier=gold</dd>", "<dd>EUR 0.021 per cpu and hour</dd>",
 		`<a href="https://example.com/gpu?a=1&amp;b=2" rel="noreferrer">https://example.com/gpu?a=1&amp;b=2</a>`,
 		`<time datetime="2026-01-02T03:19:05Z">2026-01-02 03:19:05 UTC</time>`)
-	f.entries[0].CatalogWords, f.entries[0].Price = v1alpha1.CatalogWords{}, ""
+	f.entries[0].CatalogWords, f.entries[0].Price, f.entries[0].Shapes = v1alpha1.CatalogWords{}, "", nil
 	text = ask(New(f.operator()), http.MethodGet, "/ui/catalog/rome", "").Body.String()
-	expect(t, text, "<h2>gold</h2>", "<dt>Labels</dt><dd>–</dd>", "<dt>Price</dt><dd>–</dd>", "<dt>More</dt><dd>–</dd>")
+	expect(t, text, "<h2>gold</h2>", "<dt>Free on one node</dt><dd>–</dd>", "<dt>Labels</dt><dd>–</dd>", "<dt>Price</dt><dd>–</dd>", "<dt>More</dt><dd>–</dd>")
 }
 
 func TestOnlyAddressesOfWebPagesAreLinks(t *testing.T) {
