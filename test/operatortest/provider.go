@@ -218,6 +218,10 @@ func ProviderOffers(now time.Time) []v1alpha1.Offer {
 			Held:       amounts("cpu", "3", "memory", "8Gi"),
 			Ceiling:    amounts("cpu", "7", "memory", "28Gi", "nvidia.com/gpu", "2", "pods", "109"),
 			LargestPod: amounts("cpu", "3", "memory", "16Gi", "nvidia.com/gpu", "1", "pods", "60"), OnExcess: "Cap",
+			Shapes: []v1alpha1.NodeShape{
+				{Nodes: 2, Free: amounts("cpu", "3", "memory", "16Gi", "nvidia.com/gpu", "1")},
+				{Nodes: 1, Free: amounts("cpu", "1500m", "memory", "14Gi")},
+			},
 			Defaults: amounts("pods", "110"), StorageClasses: []string{"fast", "slow"}, Reason: v1alpha1.CatalogAvailable,
 			Message: "cpu 3.5: all that is left; memory 18Gi: all that is left; " +
 				"nvidia.com/gpu 2: a cluster has at most 2 of this class; pods 106: all that is left",

@@ -29,16 +29,16 @@ const long = `Show what the providers of this cluster would grant to a new Resou
 
 This command is for consumers: it runs against the cluster that asks. With the identity that Liqo
 v1 keeps for each provider, it reads the Offers that the provider publishes to this cluster. CPU,
-MEMORY and PODS are what a new ResourceSlice of the class would be granted now. LARGEST-POD is what
-is free on one node. AGE is how long ago the provider worked the amounts out, and after VALID-UNTIL
+MEMORY and PODS are what a new ResourceSlice of the class would be granted now. LARGEST-POD starts
+on some node now; -o wide counts the nodes by what is free on each. AGE is how long ago the provider worked the amounts out, and after VALID-UNTIL
 nobody keeps them up to date. Amounts are rounded down; -o wide prints them exactly. 0 means that
 nothing is left, and - that the class does not have the resource.
 
 Below the table is the liqoctl command that asks for all that is available. With --fits, only
 the Offers are shown that can grant a ResourceSlice of these amounts in full, and the commands ask
-for these. Whether a pod finds a node is another question: compare it with LARGEST-POD.
+for these. NODES is how many nodes have room now for one pod of these amounts, or less than that.
 
-A provider that cannot be read is left out, and a warning says why.
+A provider that does not answer, or answers nonsense, is left out, and a warning says why.
 
 It needs the rights to list identities of Liqo and to get their Secrets. With --federation it asks
 the operator in this cluster, which reads the providers if it has the component federation, and
@@ -207,7 +207,7 @@ func (o *catalogOptions) print(c *rest.Federation) error {
 		fmt.Fprintln(o.streams.ErrOut, "No Offers.")
 		return nil
 	}
-	if err := p.Table(table(c, o.format, o.now())); err != nil {
+	if err := p.Table(table(c, o.format, len(o.fits) > 0, o.now())); err != nil {
 		return err
 	}
 	return p.Lines(commands(c, o.fits)...)

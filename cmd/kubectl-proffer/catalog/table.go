@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,18 +20,23 @@ import (
 	"proffer.dev/proffer/internal/source/federation"
 )
 
-// table has a row for each Offer. In format output.Wide it has exact amounts, the other resources, and everything
-// else that the provider says.
-func table(c *rest.Federation, format string, now time.Time) *output.Table {
-	t := &output.Table{
-		Header: []string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "LARGEST-POD", "VALID-UNTIL", "AGE", "PRICE"},
-		Text:   true,
-	}
+// header returns the header of the table.
+func header(format string, fits bool) []string {
+	others, nodes, last := []string(nil), []string(nil), "PRICE"
 	if format == output.Wide {
-		t.Header = []string{
-			"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS", "OTHERS", "LARGEST-POD", "VALID-UNTIL", "AGE", "DETAILS",
-		}
+		others, last = []string{"OTHERS"}, "DETAILS"
 	}
+	if fits {
+		nodes = []string{"NODES"}
+	}
+	return slices.Concat([]string{"PROVIDER", "CLASS", "CPU", "MEMORY", "PODS"}, others, []string{"LARGEST-POD"}, nodes,
+		[]string{"VALID-UNTIL", "AGE", last})
+}
+
+// table has a row for each Offer, with the nodes for one pod if amounts have to fit. In format output.Wide it has exact amounts, the other resources, and everything
+// else that the provider says.
+func table(c *rest.Federation, format string, fits bool, now time.Time) *output.Table {
+	t := &output.Table{Header: header(format, fits), Text: true}
 	for i := range c.Providers {
 		for j := range c.Providers[i].Offers {
 			e := &c.Providers[i].Offers[j]
@@ -50,11 +56,23 @@ func table(c *rest.Federation, format string, now time.Time) *output.Table {
 			} else {
 				maps.DeleteFunc(largest, func(name, _ string) bool { return name != capacity.CPU && name != capacity.Memory })
 			}
-			row.Cells = append(row.Cells, output.Pairs(largest), validity(e, now), age(now, e.ObservedTime), last)
+			row.Cells = append(row.Cells, output.Pairs(largest))
+			if fits {
+				row.Cells = append(row.Cells, nodesText(e.FitNodes))
+			}
+			row.Cells = append(row.Cells, validity(e, now), age(now, e.ObservedTime), last)
 			t.Rows = append(t.Rows, row)
 		}
 	}
 	return t
+}
+
+// nodesText writes a number of nodes, empty for an unknown one.
+func nodesText(nodes *int) string {
+	if nodes == nil {
+		return ""
+	}
+	return strconv.Itoa(*nodes)
 }
 
 // sameDay is the largest distance of a time that is shown without its date.
@@ -89,6 +107,7 @@ func details(e *rest.FederationOffer) string {
 	add("labels: ", output.Pairs(e.Labels))
 	add("reason: ", string(e.Reason))
 	add("", e.Message)
+	add("nodes: ", shapesOf(e))
 	add("held: ", exact(e.Held))
 	add("ceiling: ", exact(e.Ceiling))
 	add("on excess: ", string(e.OnExcess))
@@ -99,6 +118,15 @@ func details(e *rest.FederationOffer) string {
 	add("load balancer classes: ", kube.First(e.LoadBalancerClasses))
 	add("", string(e.URL))
 	return strings.Join(lines, "\n")
+}
+
+// shapesOf counts nodes by what is free on each of them, as in "7 with cpu=20,memory=200Gi; 1 with cpu=8".
+func shapesOf(e *rest.FederationOffer) string {
+	texts := make([]string, len(e.Shapes))
+	for i, shape := range e.Shapes {
+		texts[i] = fmt.Sprintf("%d with %s", shape.Nodes, exact(shape.Free))
+	}
+	return strings.Join(texts, "; ")
 }
 
 // providersOf lists who stands behind an Offer, with the prices of cpu.

@@ -53,7 +53,7 @@ func shown(t *testing.T, c *rest.Federation, fits, format string, width int) []s
 	amounts, err := federation.ParseAmounts(fits)
 	test.Must(t, err)
 	federation.Fit(c.Providers, amounts, federation.Liqoctl{}.CreateSlice)
-	lines := table(c, format, noon).Lines(width, false)
+	lines := table(c, format, fits != "", noon).Lines(width, false)
 	operatortest.Fits(t, width, lines)
 	return append(lines, commands(c, amounts)...)
 }
@@ -73,7 +73,7 @@ func TestTheCatalogIsAlignedAtAnyWidth(t *testing.T) {
 
 func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 	c := two(t)
-	rows := table(c, "", noon).Rows
+	rows := table(c, "", false, noon).Rows
 	last := rows[len(rows)-1]
 	if !last.Red || last.Cells[6] != "expired" || last.Cells[7] != "61m" || rows[0].Red {
 		t.Errorf("got %+v", last)
@@ -100,7 +100,7 @@ func TestTheDetailsNameWhoStandsBehindAClass(t *testing.T) {
 func TestAProviderWhoseClockIsAheadHasAnOfferOfNow(t *testing.T) {
 	p := readFrom(t, "milan", operatortest.ProviderOffers(noon.Add(time.Hour))[0])
 	c := &rest.Federation{Providers: []rest.FederationProvider{p}}
-	if got := table(c, "", noon).Rows[0].Cells[7]; got != "0s" {
+	if got := table(c, "", false, noon).Rows[0].Cells[7]; got != "0s" {
 		t.Errorf("its age is %s", got)
 	}
 }
@@ -154,7 +154,7 @@ func TestNoTextOfAProviderIsObeyed(t *testing.T) {
 	var out strings.Builder
 	printer := output.Printer{Out: &out, Width: 120}
 	for name, show := range map[string]func() error{
-		"table": func() error { return printer.Table(table(c, output.Wide, noon)) },
+		"table": func() error { return printer.Table(table(c, output.Wide, false, noon)) },
 		"JSON":  func() error { return printer.Value(output.JSON, c) },
 		"YAML":  func() error { return printer.Value(output.YAML, c) },
 	} {

@@ -238,6 +238,9 @@ func sizeInMemory(s *v1alpha1.OfferStatus) (int, error) {
 			size += amounts + amount*len(of)
 		}
 	}
+	for i := range s.Shapes {
+		size += amounts + amount*len(s.Shapes[i].Free)
+	}
 	for i := range s.Providers {
 		size += offer/2 + 2*words + word*(len(s.Providers[i].Labels)+len(s.Providers[i].Prices))
 	}
@@ -259,6 +262,9 @@ func parse(text []byte, now time.Time) (rest.FederationOffer, error) {
 		if err := checkAmounts(amounts); err != nil {
 			return rest.FederationOffer{}, fmt.Errorf("%s: %w", s.Class, err)
 		}
+	}
+	if err := checkShapes(s.Shapes); err != nil {
+		return rest.FederationOffer{}, fmt.Errorf("%s: %w", s.Class, err)
 	}
 	if s.ObservedTime.IsZero() || s.ValidUntil.IsZero() {
 		return rest.FederationOffer{}, fmt.Errorf("%s does not say how old it is", s.Class)
@@ -282,6 +288,23 @@ func checkAmounts(amounts v1alpha1.Quantities) error {
 		}
 		if problem := amount.Problem(name); problem != "" {
 			return fmt.Errorf("%.32q of %.64q is not an amount: %s", amount.Text(), name, problem)
+		}
+	}
+	return nil
+}
+
+// checkShapes refuses more shapes, and larger ones, than the CRD allows, and shapes of no node.
+func checkShapes(shapes []v1alpha1.NodeShape) error {
+	if len(shapes) > v1alpha1.MaxOfferShapes {
+		return fmt.Errorf("it has more than %d shapes", v1alpha1.MaxOfferShapes)
+	}
+	for _, shape := range shapes {
+		if shape.Nodes < 1 || len(shape.Free) > v1alpha1.MaxShapeResources {
+			return fmt.Errorf("a shape is of %d nodes and %d resources: at least one and at most %d can be",
+				shape.Nodes, len(shape.Free), v1alpha1.MaxShapeResources)
+		}
+		if err := checkAmounts(shape.Free); err != nil {
+			return err
 		}
 	}
 	return nil

@@ -52,31 +52,41 @@ func numbered(n int, value any) map[string]any {
 	return m
 }
 
+func shaped(nodes int, free map[string]any) map[string]any {
+	return map[string]any{"nodes": nodes, "free": free}
+}
+
 func TestNonsenseHarmsOnlyItsOwnOffer(t *testing.T) {
 	for name, tc := range map[string]struct {
 		edit func(status map[string]any)
 		want string
 	}{
-		"an amount that takes hours":      {func(s map[string]any) { s["available"] = map[string]any{"cpu": "1e-999999999"} }, `"1e-999999999" of "cpu" is not an amount`},
-		"an amount that takes minutes":    {func(s map[string]any) { s["held"] = map[string]any{"cpu": "1e999999999"} }, `"1e999999999" of "cpu" is not an amount`},
-		"an amount that is a command":     {func(s map[string]any) { s["available"] = map[string]any{"cpu": "1;reboot"} }, `is not an amount`},
-		"a negative amount":               {func(s map[string]any) { s["ceiling"] = map[string]any{"cpu": "-1"} }, `an amount cannot be negative`},
-		"half a pod":                      {func(s map[string]any) { s["largestPod"] = map[string]any{"pods": "500m"} }, `only cpu can be a fraction`},
-		"an amount that is too large":     {func(s map[string]any) { s["defaults"] = map[string]any{"memory": "99E"} }, `is not an amount`},
-		"a resource that is a command":    {func(s map[string]any) { s["available"] = map[string]any{"$(reboot)": "1"} }, `"$(reboot)" is not the name of a resource`},
-		"more resources than there are":   {func(s map[string]any) { s["available"] = numbered(65, "1") }, `more than 64 amounts`},
-		"an amount that is an object":     {func(s map[string]any) { s["available"] = map[string]any{"cpu": map[string]any{}} }, `is not an amount`},
-		"amounts that are a list":         {func(s map[string]any) { s["available"] = []any{1} }, `one is not an Offer`},
-		"a class that is a command":       {func(s map[string]any) { s["class"] = "gold;reboot" }, `is not of the class "gold;reboot"`},
-		"another class":                   {func(s map[string]any) { s["class"] = "silver" }, `"wrong" is not of the class "silver"`},
-		"a number that is none":           {func(s map[string]any) { s["title"] = json.RawMessage("1e999") }, `one is not an Offer`},
-		"no time":                         {func(s map[string]any) { delete(s, "validUntil") }, `wrong does not say how old it is`},
-		"a time that is none":             {func(s map[string]any) { s["observedTime"] = "yesterday" }, `one is not an Offer`},
-		"too many labels":                 {func(s map[string]any) { s["labels"] = numbered(65, "x") }, `a list that is too long`},
-		"too many prices":                 {func(s map[string]any) { s["prices"] = numbered(65, "1") }, `a list that is too long`},
-		"too many classes":                {func(s map[string]any) { s["storageClasses"] = slices.Repeat([]string{"x"}, 257) }, `a list that is too long`},
-		"a book":                          {func(s map[string]any) { s["more"] = slices.Repeat([]string{"x"}, maxOffer/4) }, `one has more than 128 KiB`},
-		"a resource that a terminal does": {func(s map[string]any) { s["available"] = map[string]any{hostile: "1"} }, `is not the name of a resource`},
+		"an amount that takes hours":        {func(s map[string]any) { s["available"] = map[string]any{"cpu": "1e-999999999"} }, `"1e-999999999" of "cpu" is not an amount`},
+		"an amount that takes minutes":      {func(s map[string]any) { s["held"] = map[string]any{"cpu": "1e999999999"} }, `"1e999999999" of "cpu" is not an amount`},
+		"an amount that is a command":       {func(s map[string]any) { s["available"] = map[string]any{"cpu": "1;reboot"} }, `is not an amount`},
+		"a negative amount":                 {func(s map[string]any) { s["ceiling"] = map[string]any{"cpu": "-1"} }, `an amount cannot be negative`},
+		"half a pod":                        {func(s map[string]any) { s["largestPod"] = map[string]any{"pods": "500m"} }, `only cpu can be a fraction`},
+		"an amount that is too large":       {func(s map[string]any) { s["defaults"] = map[string]any{"memory": "99E"} }, `is not an amount`},
+		"a resource that is a command":      {func(s map[string]any) { s["available"] = map[string]any{"$(reboot)": "1"} }, `"$(reboot)" is not the name of a resource`},
+		"more resources than there are":     {func(s map[string]any) { s["available"] = numbered(65, "1") }, `more than 64 amounts`},
+		"an amount that is an object":       {func(s map[string]any) { s["available"] = map[string]any{"cpu": map[string]any{}} }, `is not an amount`},
+		"amounts that are a list":           {func(s map[string]any) { s["available"] = []any{1} }, `one is not an Offer`},
+		"a shape of an amount that is none": {func(s map[string]any) { s["shapes"] = []any{shaped(1, map[string]any{"cpu": "1e999999999"})} }, `is not an amount`},
+		"a shape of no node":                {func(s map[string]any) { s["shapes"] = []any{shaped(0, numbered(1, "1"))} }, `a shape is of 0 nodes`},
+		"a shape of fewer nodes":            {func(s map[string]any) { s["shapes"] = []any{shaped(-7, numbered(1, "1"))} }, `a shape is of -7 nodes`},
+		"a shape of too many nodes":         {func(s map[string]any) { s["shapes"] = []any{shaped(1<<31, numbered(1, "1"))} }, `one is not an Offer`},
+		"a shape of too many resources":     {func(s map[string]any) { s["shapes"] = []any{shaped(1, numbered(17, "1"))} }, `17 resources`},
+		"too many shapes":                   {func(s map[string]any) { s["shapes"] = slices.Repeat([]any{shaped(1, numbered(1, "1"))}, 9) }, `more than 8 shapes`},
+		"a class that is a command":         {func(s map[string]any) { s["class"] = "gold;reboot" }, `is not of the class "gold;reboot"`},
+		"another class":                     {func(s map[string]any) { s["class"] = "silver" }, `"wrong" is not of the class "silver"`},
+		"a number that is none":             {func(s map[string]any) { s["title"] = json.RawMessage("1e999") }, `one is not an Offer`},
+		"no time":                           {func(s map[string]any) { delete(s, "validUntil") }, `wrong does not say how old it is`},
+		"a time that is none":               {func(s map[string]any) { s["observedTime"] = "yesterday" }, `one is not an Offer`},
+		"too many labels":                   {func(s map[string]any) { s["labels"] = numbered(65, "x") }, `a list that is too long`},
+		"too many prices":                   {func(s map[string]any) { s["prices"] = numbered(65, "1") }, `a list that is too long`},
+		"too many classes":                  {func(s map[string]any) { s["storageClasses"] = slices.Repeat([]string{"x"}, 257) }, `a list that is too long`},
+		"a book":                            {func(s map[string]any) { s["more"] = slices.Repeat([]string{"x"}, maxOffer/4) }, `one has more than 128 KiB`},
+		"a resource that a terminal does":   {func(s map[string]any) { s["available"] = map[string]any{hostile: "1"} }, `is not the name of a resource`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := readFrom(t, object(t, "gold", func(map[string]any) {}), object(t, "wrong", tc.edit), object(t, "silver", func(map[string]any) {}))
@@ -161,7 +171,7 @@ func TestWhatFollowsTooManyOffersIsLeftOut(t *testing.T) {
 	var items []any
 	for i := range maxOffers + 1 {
 		items = append(items, object(t, fmt.Sprintf("c%d", i), func(s map[string]any) {
-			for _, field := range []string{"held", "ceiling", "largestPod", "defaults", "labels", "prices", "message", "url"} {
+			for _, field := range []string{"held", "ceiling", "largestPod", "shapes", "defaults", "labels", "prices", "message", "url"} {
 				delete(s, field)
 			}
 		}))
@@ -180,6 +190,7 @@ func TestALargeOfferIsRead(t *testing.T) {
 		for _, field := range []string{"available", "held", "ceiling", "largestPod", "defaults"} {
 			s[field] = all
 		}
+		s["shapes"] = slices.Repeat([]any{shaped(1<<31-1, numbered(16, "9223372036854775807"))}, 8)
 		s["prices"], s["labels"] = numbered(64, "999999999.999999999"), numbered(64, strings.Repeat("x", 63))
 		s["message"], s["storageClasses"] = strings.Repeat("x", 4096), slices.Repeat([]string{strings.Repeat("x", 253)}, 256)
 	})
@@ -212,6 +223,10 @@ func TestTheOffersOfAProviderTakeNoMoreMemoryThanIsAllowed(t *testing.T) {
 			for _, field := range amounts {
 				s[field] = map[string]any{"a": "1"}
 			}
+		},
+		"shapes": func(s map[string]any) { s["shapes"] = slices.Repeat([]any{shaped(1, numbered(16, "1"))}, 8) },
+		"small shapes": func(s map[string]any) {
+			s["shapes"] = slices.Repeat([]any{shaped(1, map[string]any{"a": "1"})}, 8)
 		},
 		"labels and prices": func(s map[string]any) { s["labels"], s["prices"] = short("1"), short("1") },
 		"classes": func(s map[string]any) {

@@ -111,8 +111,36 @@ func grantable(amounts v1alpha1.Quantities) v1alpha1.Quantities {
 	return all
 }
 
-// Fit sets the command of each Offer, and with amounts keeps only the Offers that fit. It reports whether
-// there is one.
+// fitNodes counts the nodes of the shapes that have room for one pod of these amounts. A pod that no shape has room
+// for may still be as large as the largest pod, which is not rounded. It is nil if the Offer does not say.
+func fitNodes(o *rest.FederationOffer, amounts v1alpha1.Quantities) *int {
+	if len(amounts) == 0 || len(o.Shapes) == 0 {
+		return nil
+	}
+	nodes := 0
+	for _, shape := range o.Shapes {
+		if hasRoom(shape.Free, amounts) {
+			nodes += int(shape.Nodes)
+		}
+	}
+	if nodes == 0 && hasRoom(o.LargestPod, amounts) {
+		nodes = 1
+	}
+	return &nodes
+}
+
+// hasRoom reports whether one pod of these amounts fits what is free. The number of pods is not that of one pod.
+func hasRoom(free, amounts v1alpha1.Quantities) bool {
+	for name, q := range amounts {
+		if most := free[name]; name != corev1.ResourcePods && q.Cmp(most.Quantity) > 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Fit sets the command of each Offer, and with amounts keeps only the Offers that fit, with their FitNodes. It reports
+// whether there is one.
 func Fit(
 	providers []rest.FederationProvider, amounts v1alpha1.Quantities,
 	command func(provider string, o *rest.FederationOffer, amounts v1alpha1.Quantities) string,
@@ -124,6 +152,7 @@ func Fit(
 			wanted, ok := request(&o, amounts)
 			if ok {
 				o.Command, found = command(p.ClusterID, &o, wanted), true
+				o.FitNodes = fitNodes(&o, amounts)
 			}
 			if ok || len(amounts) == 0 {
 				kept = append(kept, o)

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/api/rest"
@@ -145,6 +146,36 @@ func TestOnlyWhatFitsIsKept(t *testing.T) {
 		}
 		if got != want || found != (want != "") {
 			t.Errorf("%s: got %s, %v; want %s", fits, got, found, want)
+		}
+	}
+}
+
+func TestTheNodesAreCountedThatHaveRoomForOnePod(t *testing.T) {
+	shapes := []v1alpha1.NodeShape{
+		{Nodes: 2, Free: quantities(t, "cpu=20,memory=192Gi,nvidia.com/gpu=4")}, {Nodes: 7, Free: quantities(t, "cpu=28,memory=64Gi")},
+		{Nodes: 1, Free: quantities(t, "cpu=8,memory=64Gi,nvidia.com/gpu=1")},
+	}
+	largest := quantities(t, "cpu=23500m,memory=200Gi,nvidia.com/gpu=4,pods=90")
+	for fits, want := range map[string]*int{
+		"":                         nil,
+		"cpu=8,memory=64Gi":        new(10),
+		"cpu=8,pods=500":           new(10),
+		"nvidia.com/gpu=1":         new(3),
+		"nvidia.com/gpu=4,cpu=20":  new(2),
+		"nvidia.com/gpu=4,cpu=23":  new(1), // The largest pod is not rounded.
+		"nvidia.com/gpu=4,cpu=24":  new(0),
+		"nvidia.com/gpu=1,cpu=28":  new(0),
+		"cpu=1,example.com/none=1": new(0),
+	} {
+		wanted, err := ParseAmounts(fits)
+		test.Must(t, err)
+		e := rest.FederationOffer{OfferStatus: v1alpha1.OfferStatus{Shapes: shapes, LargestPod: largest}}
+		if diff := cmp.Diff(want, fitNodes(&e, wanted)); diff != "" {
+			t.Errorf("%s: (-want +got)\n%s", fits, diff)
+		}
+		e.Shapes = nil
+		if got := fitNodes(&e, wanted); got != nil {
+			t.Errorf("%s: without shapes %d nodes", fits, *got)
 		}
 	}
 }

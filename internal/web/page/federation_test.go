@@ -62,6 +62,22 @@ func TestThePageOfTheFederationShowsOffersAndWhatLiqoKnows(t *testing.T) {
 	}
 }
 
+func TestThePageOfTheFederationCountsTheNodesThatAPodFits(t *testing.T) {
+	f := roman()
+	o := &f.federation.Providers[2].Offers[0]
+	o.LargestPod = v1alpha1.Quantities{"cpu": o.Available["cpu"]}
+	o.Shapes = []v1alpha1.NodeShape{{Nodes: 3, Free: o.LargestPod}, {Nodes: 9, Free: v1alpha1.Quantities{"cpu": {Quantity: resource.MustParse("4")}}}}
+	for query, want := range map[string]string{
+		"":                             "<td>cpu=16<br>3 nodes with cpu=16<br>9 nodes with cpu=4</td>",
+		"?fits=cpu%3D8":                "<br>fits on 3 nodes or more</td>",
+		"?fits=cpu%3D2":                "<br>fits on 12 nodes or more</td>",
+		"?fits=pods%3D9":               "<br>fits on 12 nodes or more</td>",
+		"?fits=cpu%3D8%2Cmemory%3D1Gi": "<br>fits on 0 nodes or more</td>",
+	} {
+		expect(t, ask(New(f.operator()), http.MethodGet, "/ui/federation"+query, "").Body.String(), want)
+	}
+}
+
 func TestThePageOfTheFederationIsFilteredAndSorted(t *testing.T) {
 	h := New(roman().operator())
 	for query, want := range map[string]string{
