@@ -42,7 +42,7 @@ have asked for and were not granted.
 
 nodes: LOCAL is what this cluster's own pods request, USED what pods of consumers request, and POOLS
 are the policies that offer the node. The sums below are over all nodes in pools, and over the
-offers of all classes.
+offers of all classes. FREE-ON-EACH is free on each of NODES nodes of a policy now, or more.
 
 Amounts are rounded down; -o wide prints them exactly, and -o json the rows for a script. 0 is
 nothing; - stands for what there is not, such as the pool of a policy of fixed amounts.
@@ -138,6 +138,8 @@ type top struct {
 	Nodes     []nodeRow     `json:"nodes,omitzero"`
 	// Total are the sums over Nodes.
 	Total []totalRow `json:"total,omitzero"`
+	// Shapes are those of the nodes of each policy.
+	Shapes []shapeRow `json:"shapes,omitzero"`
 }
 
 // read asks the operator for the rows, and arranges them.
@@ -167,7 +169,16 @@ func (o *topOptions) read(
 		return rows, []*output.Table{consumersTable(rows.Consumers, o.format)}, nil
 	}
 	nodes, total, err := nodeRows(offers, world)
+	if err != nil {
+		return rows, nil, err
+	}
 	rows.Nodes = arranged(nodes, nodeOrders, o.order, o.resource)
 	rows.Total = slices.DeleteFunc(total, func(r totalRow) bool { return o.resource != "" && r.Resource != o.resource })
-	return rows, []*output.Table{nodesTable(rows.Nodes, o.format), totalTable(rows.Total, o.format)}, err
+	shapes, err := shapeRows(world)
+	rows.Shapes = slices.DeleteFunc(shapes, func(r shapeRow) bool {
+		return o.resource != "" && !positive(r.Free.Of(o.resource))
+	})
+	return rows, []*output.Table{
+		nodesTable(rows.Nodes, o.format), totalTable(rows.Total, o.format), shapesTable(rows.Shapes, o.format),
+	}, err
 }

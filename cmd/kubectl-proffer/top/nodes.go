@@ -3,6 +3,7 @@ package top
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -17,8 +18,8 @@ import (
 
 // pool is the selection of a policy of nodes.
 type pool struct {
-	policy    string
-	selection capacity.Selection
+	policy string
+	capacity.ShapeQuery
 }
 
 // poolsOf returns the pools of the policies that are valid.
@@ -29,7 +30,8 @@ func poolsOf(world *rest.World) []pool {
 		if len(errs) > 0 || parsed.Nodes == nil {
 			continue
 		}
-		pools = append(pools, pool{parsed.Name, offer.Selections([]offer.Policy{*parsed})[0]})
+		selection := offer.Selections([]offer.Policy{*parsed})[0]
+		pools = append(pools, pool{parsed.Name, capacity.ShapeQuery{Selection: selection, Admits: parsed.Admits}})
 	}
 	return pools
 }
@@ -73,6 +75,40 @@ type totalRow struct {
 	Offered     *resource.Quantity `json:"offered"`
 	// OfferedPercent is the part that is offered, absent if no node has the resource.
 	OfferedPercent *int `json:"offeredPercent,omitempty"`
+}
+
+// shapeRow is a shape of the nodes of a policy: so many have at least so much free, and take one more pod.
+type shapeRow struct {
+	Policy string       `json:"policy"`
+	Nodes  int          `json:"nodes"`
+	Free   rest.Amounts `json:"free"`
+}
+
+// shapeRows returns the shapes of each policy, the largest first.
+func shapeRows(snapshot *rest.World) ([]shapeRow, error) {
+	pools, rows := poolsOf(snapshot), []shapeRow{}
+	queries, selections := make([]capacity.ShapeQuery, len(pools)), make([]capacity.Selection, len(pools))
+	for i, p := range pools {
+		queries[i], selections[i] = p.ShapeQuery, p.Selection
+	}
+	ledger, err := world.LedgerOf(snapshot, selections)
+	if err != nil {
+		return nil, fmt.Errorf("reading the operator's snapshot: %w", err)
+	}
+	for i, shapes := range ledger.Shapes(queries) {
+		for _, shape := range shapes.List[:min(len(shapes.List), capacity.MaxShapes)] {
+			rows = append(rows, shapeRow{pools[i].policy, shape.Nodes, world.Amounts(shape.Free)})
+		}
+	}
+	return rows, nil
+}
+
+func shapesTable(rows []shapeRow, format string) *output.Table {
+	t := &output.Table{Header: []string{"POLICY", "NODES", "FREE-ON-EACH"}}
+	for _, r := range rows {
+		t.Add(r.Policy, strconv.Itoa(r.Nodes), output.Pairs(output.Notation(format, "").Lists(r.Free)[0]))
+	}
+	return t
 }
 
 // nodeRows returns a row for each node and resource, and the sums.
@@ -158,7 +194,7 @@ func stateOf(n *rest.WorldNode) string {
 func poolsWith(pools []pool, node *capacity.Node) []string {
 	var in []string
 	for _, p := range pools {
-		if p.selection.Matches(node) {
+		if p.Selection.Matches(node) {
 			in = append(in, p.policy)
 		}
 	}

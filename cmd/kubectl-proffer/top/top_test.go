@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/cmd/kubectl-proffer/internal/output"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/operatortest"
@@ -18,9 +19,11 @@ func TestTablesAreAlignedAtAnyWidth(t *testing.T) {
 	offers, world := operatortest.Offers(), operatortest.World()
 	nodes, total, err := nodeRows(&offers, &world)
 	test.Must(t, err)
+	shapes, err := shapeRows(&world)
+	test.Must(t, err)
 	for name, table := range map[string]*output.Table{
 		"policies": policiesTable(policyRows(&offers), ""), "consumers": consumersTable(consumerRows(&offers, &world), ""),
-		"nodes": nodesTable(nodes, ""), "total": totalTable(total, ""),
+		"nodes": nodesTable(nodes, ""), "total": totalTable(total, ""), "shapes": shapesTable(shapes, ""),
 	} {
 		for _, width := range []int{80, 160} {
 			t.Run(fmt.Sprintf("%s at %d", name, width), func(t *testing.T) {
@@ -74,6 +77,30 @@ func TestJSONHasTheRowsWithExactAmounts(t *testing.T) {
 		if got, err := json.Marshal(tc.rows); err != nil || string(got) != tc.want {
 			t.Errorf("%s: %v\ngot  %s\nwant %s", name, err, got, tc.want)
 		}
+	}
+}
+
+// Of 9 cores and 3 GPUs pods have 1 core and a GPU. A node that is not Ready is in no shape.
+func TestShapesCountTheNodesOfAPolicyByWhatIsFree(t *testing.T) {
+	node := func(name, state string, pairs ...string) rest.WorldNode {
+		return rest.WorldNode{Name: name, State: state, Labels: map[string]string{"pool": "gold", "zone": "north"}, Allocatable: operatortest.Amounts(pairs...)}
+	}
+	amounts := []string{"cpu", "9", "memory", "16Gi", "pods", "10", "nvidia.com/gpu", "3"}
+	world := rest.World{
+		Policies: operatortest.World().Policies[:1],
+		Nodes:    []rest.WorldNode{node("a", "Ready", amounts...), node("b", "Ready", amounts...), node("c", "NotReady", amounts...)},
+		Pods: []rest.WorldPod{
+			{UID: "p", Node: "a", Requests: operatortest.Amounts("cpu", "1", "nvidia.com/gpu", "1")}, {UID: "q", Node: "b", Consumer: "rome"},
+		},
+	}
+	got, err := shapeRows(&world)
+	test.Must(t, err)
+	text, err := json.Marshal(got)
+	test.Must(t, err)
+	want := `[{"policy":"gold-pool","nodes":1,"free":{"cpu":"8","memory":"16Gi","nvidia.com/gpu":"3"}},` +
+		`{"policy":"gold-pool","nodes":1,"free":{"cpu":"8","memory":"16Gi","nvidia.com/gpu":"2"}}]`
+	if string(text) != want {
+		t.Errorf("got  %s\nwant %s", text, want)
 	}
 }
 

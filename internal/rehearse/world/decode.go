@@ -113,20 +113,14 @@ func (d *decoder) member(name string) error {
 		return jsonstream.List(d.json, d.slice)
 	case "nodeGroups":
 		return jsonstream.List(d.json, func(g *rest.WorldNodeGroup) error {
-			of := capacity.NodeGroup{Key: g.Name, Nodes: g.Nodes, Peer: g.ClusterID}
-			if g.Given != nil {
-				of.Given = amountsOf(*g.Given)
-			}
-			d.groups = append(d.groups, of)
+			d.groups = append(d.groups, groupOf(g))
 			return nil
 		})
 	case "nodes":
 		return jsonstream.List(d.json, d.node)
 	case "pods":
 		return jsonstream.List(d.json, func(p *rest.WorldPod) error {
-			d.ledger.SetPod(capacity.Pod{
-				Key: p.UID, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: amountsOf(p.Requests),
-			})
+			d.ledger.SetPod(podOf(p))
 			return nil
 		})
 	}
@@ -279,6 +273,44 @@ func NodeOf(n *rest.WorldNode) (capacity.Node, error) {
 		out.Taints = append(out.Taints, capacity.Taint{Key: key, Value: value, Effect: text[colon+1:]})
 	}
 	return out, nil
+}
+
+// groupOf parses a group of nodes of a World.
+func groupOf(g *rest.WorldNodeGroup) capacity.NodeGroup {
+	of := capacity.NodeGroup{Key: g.Name, Nodes: g.Nodes, Peer: g.ClusterID}
+	if g.Given != nil {
+		of.Given = amountsOf(*g.Given)
+	}
+	return of
+}
+
+// podOf parses a pod of a World.
+func podOf(p *rest.WorldPod) capacity.Pod {
+	return capacity.Pod{
+		Key: p.UID, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: amountsOf(p.Requests),
+	}
+}
+
+// LedgerOf returns the account of the nodes and pods of a World, for these selections.
+func LedgerOf(w *rest.World, selections []capacity.Selection) (*capacity.Ledger, error) {
+	l := capacity.NewLedger()
+	groups := make([]capacity.NodeGroup, len(w.NodeGroups))
+	for i := range w.NodeGroups {
+		groups[i] = groupOf(&w.NodeGroups[i])
+	}
+	l.SetGroups(groups)
+	for i := range w.Nodes {
+		n, err := NodeOf(&w.Nodes[i])
+		if err != nil {
+			return nil, err
+		}
+		l.SetNode(n)
+	}
+	for i := range w.Pods {
+		l.SetPod(podOf(&w.Pods[i]))
+	}
+	l.View(selections) // From it on, virtual nodes count if one of the selections is of peers.
+	return l, nil
 }
 
 // world returns what was collected.
