@@ -34,8 +34,8 @@ type FederationOffer struct {
 	v1alpha1.OfferStatus
 	// Expired is true if ValidUntil has passed: nobody keeps the amounts up to date.
 	Expired bool `json:"expired,omitempty"`
-	// FitNodes is the number of nodes, or less, on which one pod of all amounts that have to fit starts now, apart from
-	// pods. It is absent without such amounts, and without shapes.
+	// FitNodes is how many nodes, at least, have room now for one pod of all amounts that have to
+	// fit, apart from pods. It is absent without such amounts, and without shapes.
 	FitNodes *int `json:"fitNodes,omitempty"`
 	// Command asks for all that is available, or for the amounts that have to fit. It is absent if nothing
 	// can be asked for.

@@ -178,9 +178,9 @@ type OfferStatus struct {
 	// +kubebuilder:validation:MaxLength=256
 	Price string `json:"price,omitempty"`
 
-	// Available predicts the grant of a new ResourceSlice, if nothing else changes: one that asks for exactly
-	// this is granted in full, and one that asks for more of any resource is not. It lists every resource of the
-	// class and of its defaults, also at 0.
+	// Available predicts the grant of a new ResourceSlice, if nothing else changes: one that asks
+	// for exactly this is granted in full, and one that asks for more of any resource is not. It
+	// lists every resource of the class and of its defaults, also at 0.
 	// +optional
 	Available Quantities `json:"available,omitempty"`
 
@@ -200,12 +200,14 @@ type OfferStatus struct {
 	// +optional
 	Ceiling Quantities `json:"ceiling,omitempty"`
 
-	// LargestPod is a pod that starts now: all that is free on the largest node of the first shape, with the pods
-	// that the node still takes, and at most Available and Held together. It is absent without shapes.
+	// LargestPod is a pod that starts now: all that is free on the largest node of the first shape,
+	// with the number of pods that it still takes. It is at most Available and Held together, and
+	// absent without shapes.
 	// +optional
 	LargestPod Quantities `json:"largestPod,omitempty"`
 
-	// Shapes count nodes by what is free on each now, the largest first. A class of fixed amounts has none.
+	// Shapes count nodes by what is free on each now, the largest first. A class of fixed amounts
+	// has none.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=8
@@ -268,16 +270,16 @@ type OfferStatus struct {
 	ValidUntil metav1.Time `json:"validUntil"`
 }
 
-// NodeShape counts nodes on each of which these amounts are free together for one more pod. Each node is in one
-// shape at most.
+// NodeShape counts nodes on each of which these amounts are free together for one more pod. Each
+// node is in one shape at most.
 type NodeShape struct {
 	// Nodes is the number of nodes.
 	// +required
 	// +kubebuilder:validation:Minimum=1
 	Nodes int32 `json:"nodes"`
 
-	// Free is rounded down, by less than a fifth from half a core, 512Mi or 4 devices on, and at most Available and Held
-	// together.
+	// Free is rounded down, from half a core, 512Mi or 4 devices on by less than a fifth. It is at
+	// most Available and Held together.
 	// +required
 	// +kubebuilder:validation:MinProperties=1
 	// +kubebuilder:validation:MaxProperties=16

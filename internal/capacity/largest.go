@@ -13,9 +13,9 @@ type ShapeQuery struct {
 	Admits func(resource string) bool
 }
 
-// Shapes returns, for each query, what is free on single usable nodes. Free is what is allocatable, less the
-// requests of all pods, consumers' pods included, at least 0. Events wait while the nodes are read, and not while
-// they are compared.
+// Shapes returns, for each query, what is free on single usable nodes. Free is what is allocatable,
+// less the requests of all pods, consumers' pods included, at least 0. Events wait while the nodes
+// are read, and not while they are compared.
 func (l *Ledger) Shapes(queries []ShapeQuery) []Shapes {
 	rooms, names := l.roomsOf(queries)
 	out := make([]Shapes, len(queries))
@@ -25,7 +25,8 @@ func (l *Ledger) Shapes(queries []ShapeQuery) []Shapes {
 	return out
 }
 
-// nodeRooms holds the usable nodes of a selection, and the sums of what they list, by the numbers of resources.
+// nodeRooms holds the usable nodes of a selection, and the sums of what they list, by the numbers
+// of resources.
 type nodeRooms struct {
 	rooms       []*nodeRoom
 	allocatable map[int32]total
@@ -69,8 +70,9 @@ type Room struct {
 	Allocatable, Free Amounts
 }
 
-// Rooms returns what is free on the usable nodes of a selection, those with the most free cpu first, then with the most
-// free memory, then by name: the first ones, and the number of all. Events wait until it returns.
+// Rooms returns what is free on the usable nodes of a selection, those with the most free cpu
+// first, then with the most free memory, then by name: the first ones, and the number of all.
+// Events wait until it returns.
 func (l *Ledger) Rooms(s Selection, most int) (first []Room, nodes int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -89,8 +91,9 @@ func (l *Ledger) Rooms(s Selection, most int) (first []Room, nodes int) {
 	return first, len(rooms)
 }
 
-// nodeRoom holds the free amounts of one node, in the order of its allocatable amounts. Slots is how many more pods
-// the node takes: kube-scheduler binds none to a node that lists no number of pods.
+// nodeRoom holds the free amounts of one node, in the order of its allocatable amounts. Slots is
+// how many more pods the node takes: kube-scheduler binds none to a node that lists no number of
+// pods.
 type nodeRoom struct {
 	of                 *nodeAccount
 	free               []numberedAmount

@@ -37,7 +37,8 @@ func TestTheLargestPodIsWhatOneUsableNodeHasFree(t *testing.T) {
 			t.Errorf("%s: (-want +got)\n%s", name, diff)
 		}
 	}
-	// A node on which no pod starts is not the largest: one whose cpu is all requested, or whose pod slots are used up.
+	// A node on which no pod starts is not the largest: one whose cpu is all requested, or whose
+	// pod slots are used up.
 	l.SetPod(pod("r", "small", "oslo", 9000))
 	want := Amounts{CPU: 5500, Memory: 64 << 30, Pods: 8, "nvidia.com/gpu": 0}
 	if diff := cmp.Diff(want, largest(Selection{Selector: having("zone", "a")})); diff != "" {

@@ -8,23 +8,30 @@ import (
 	"strings"
 )
 
-// Shape holds amounts that are free together on each of some nodes, each of which also takes one more pod at least.
+// Shape counts nodes on each of which these amounts are free together. Each node also takes at
+// least one more pod.
 type Shape struct {
 	Nodes int
 	// Free has no pods, and no amount of 0.
 	Free Amounts
 }
 
-// Shapes describes what single nodes have free for pods that start now. It is immutable. The zero value has none.
+// Shapes describes what single nodes have free for pods that start now. It is immutable. The zero
+// value has none.
 //
-// A node counts if it takes one more pod, and if each of cpu and memory that the class has is left at the least step
-// of RoundDown. The nodes whose amounts round to the same are of one shape. The largest shape is the one that
-// has the largest part of the pool free: the sum, over the resources, of the free amount divided by what all usable
-// nodes list together. So a scarce resource, such as GPUs on few nodes, weighs more. Of equal ones the
-// first is the one with more cpu, then with more memory, then with more of the devices and of the others by name.
+// A node counts if it takes one more pod, and has at least one step of RoundDown free of cpu and of
+// memory, if the class has them. Nodes whose amounts are equal after RoundDown form a shape. The
+// largest shape has the largest part of the pool free: the sum, over all resources, of the free
+// amount divided by the sum of what the usable nodes list. So a scarce resource, such as GPUs on
+// few nodes, weighs more. Shapes of equal size are ordered by cpu, memory, devices by name and
+// other resources by name, the larger amount first.
+//
+// For example, one node of a pool has 20 of its 64 cores and all of its 8 GPUs free, another one
+// has 60 of its 64 cores free and no GPUs: the sizes are 20/128 + 8/8 and 60/128, so the node with
+// GPUs is the larger one.
 type Shapes struct {
-	// Largest holds the free amounts and pod slots of the largest node of the first shape, not rounded. It has
-	// all resources of the class that the node lists, and is nil without a shape.
+	// Largest holds the free amounts and pod slots of the largest node of the first shape, not
+	// rounded. It has all resources of the class that the node lists, and is nil without a shape.
 	Largest Amounts
 	// List holds the shapes, the largest first. A node is in one of them at most.
 	List []Shape
@@ -33,7 +40,8 @@ type Shapes struct {
 const (
 	// MaxShapes bounds the shapes that are shown.
 	MaxShapes = 8
-	// MaxShapeResources bounds the resources of a shape: cpu and memory, then devices, then others, by name.
+	// MaxShapeResources bounds the resources of a shape: cpu and memory, then devices, then others,
+	// by name.
 	MaxShapeResources = 16
 	// maxKeptShapes bounds the shapes of a pool. Within makes equal ones of them.
 	maxKeptShapes = 64
@@ -42,8 +50,9 @@ const (
 	leastBytes = 128 << 20
 )
 
-// RoundDown rounds an amount down to one of a few: 1 to 8 steps, 10, 12, 14, 16, 20, 24, 28, 32, 40 and so on. The least
-// step is an eighth of a core, 128Mi of bytes, and 1 of anything else. From four steps on, less than a fifth is lost.
+// RoundDown rounds an amount down to 1 to 8, 10, 12, 14, 16, 20, 24, 28, 32, 40 and so on, in steps
+// of an eighth of a core, of 128Mi, or of 1 for other resources than cpu and bytes. From four steps
+// on, less than a fifth is lost.
 func RoundDown(name string, amount int64) int64 {
 	step := int64(1)
 	switch {
@@ -58,8 +67,9 @@ func RoundDown(name string, amount int64) int64 {
 	return amount - amount%step
 }
 
-// Within returns the first MaxShapes shapes as a pod sees them that can have at most these amounts, and resources that
-// they have. There are none if that is no cpu, no memory or no pods.
+// Within returns the first MaxShapes shapes for pods that can have at most these amounts, and no
+// other resource. Shapes that become equal are one. It returns none if no cpu, no memory or no pod
+// can be had.
 func (s Shapes) Within(most Amounts) Shapes {
 	if len(s.List) == 0 || lacksNeeded(most) {
 		return Shapes{}
@@ -156,10 +166,12 @@ func shapesOf(of *nodeRooms, names []string, admits func(string) bool) Shapes {
 		}
 		g.add(room, columns.sized(exact))
 	}
-	sorted := slices.SortedFunc(maps.Values(groups), func(a, b *shapeGroup) int { return compareFree(a.rounded, b.rounded) })
-	if len(sorted) == 0 {
+	if len(groups) == 0 {
 		return Shapes{}
 	}
+	sorted := slices.SortedFunc(maps.Values(groups), func(a, b *shapeGroup) int {
+		return compareFree(a.rounded, b.rounded)
+	})
 	out := Shapes{Largest: Amounts{}, List: make([]Shape, min(len(sorted), maxKeptShapes))}
 	for _, r := range sorted[0].largest.free {
 		if name := names[r.number]; admits(name) {
@@ -190,7 +202,8 @@ type shapeColumns struct {
 	at []int
 }
 
-// columnsOf returns the columns of the resources that some node has and the class admits, without pods.
+// columnsOf returns the columns of the resources that some node has and the class admits, without
+// pods.
 func columnsOf(of *nodeRooms, names []string, admits func(string) bool) *shapeColumns {
 	c := &shapeColumns{at: slices.Repeat([]int{noColumn}, len(names))}
 	var numbers []int32
@@ -232,7 +245,8 @@ func (c *shapeColumns) of(room *nodeRoom) []int64 {
 	return amounts
 }
 
-// rounded rounds amounts down, and reports whether nothing is left of cpu, of memory, or of everything.
+// rounded rounds amounts down, and reports whether nothing is left of cpu, of memory, or of
+// everything.
 func (c *shapeColumns) rounded(amounts []int64) (rounded []int64, empty bool) {
 	rounded, empty = make([]int64, len(amounts)), true
 	for i, name := range c.names {
@@ -246,8 +260,8 @@ func (c *shapeColumns) rounded(amounts []int64) (rounded []int64, empty bool) {
 	return rounded, empty
 }
 
-// sized adds the size of amounts: the sum of the parts that they are of what the nodes list, each in 2^-40 and rounded
-// down.
+// sized adds the size of amounts: the sum of the parts that they are of what the nodes list, each
+// in 2^-40 and rounded down.
 func (c *shapeColumns) sized(amounts []int64) freeVector {
 	v := freeVector{amounts: amounts}
 	for i, amount := range amounts {

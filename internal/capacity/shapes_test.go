@@ -216,8 +216,9 @@ func freeOn(n Node, pods []Pod) Amounts {
 	return free
 }
 
-// checkCounts checks that a pod of the size of the largest one has a node, and that as many pods of the sizes of the
-// shapes as their nodes are have different nodes: a node is taken by the first shape that it has room for.
+// checkCounts checks that a pod of the size of the largest one has a node, and that as many pods of
+// the sizes of the shapes as their nodes are have different nodes: a node is taken by the first
+// shape that it has room for.
 func checkCounts(t *rapid.T, s Shapes, nodes []Node, pods []Pod) {
 	t.Helper()
 	starts := func(n Node, size Amounts) bool {
@@ -314,7 +315,8 @@ func naiveShapes(nodes []Node, pods []Pod, class []string) Shapes {
 	return out
 }
 
-// naiveRound tries all amounts of the form 4 to 7 times a power of two steps, and less than four steps.
+// naiveRound tries all amounts of the form 4 to 7 times a power of two steps, and less than four
+// steps.
 func naiveRound(name string, amount int64) (best int64) {
 	for step := stepsOf[name]; step <= amount; step *= 2 {
 		for times := int64(1); times <= 7; times++ {

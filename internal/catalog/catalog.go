@@ -23,8 +23,8 @@ type Catalog struct {
 	unknown []Entry
 }
 
-// Shapes returns what is free on single nodes, for each query: capacity.Ledger.Shapes. It may be newer than the
-// snapshot.
+// Shapes returns what is free on single nodes, for each query: capacity.Ledger.Shapes. It may be
+// newer than the snapshot.
 type Shapes func([]capacity.ShapeQuery) []capacity.Shapes
 
 // Providers are what consumers may see of the providers of this cluster, by cluster ID.
@@ -55,7 +55,8 @@ func New(s *table.Snapshot, shapes Shapes, providers Providers) *Catalog {
 		}
 		e := Entry{
 			Class: asker.Class, Policy: p.Policy, Resources: p.Resources, Held: s.Input.Grants[asker.Class][asker.Consumer],
-			Nodes: nodes[p.Policy.Name], StorageClasses: p.Policy.Slices.StorageClasses, peering: c.peerings[asker.Consumer],
+			Nodes: nodes[p.Policy.Name], StorageClasses: p.Policy.Slices.StorageClasses,
+			peering: c.peerings[asker.Consumer],
 		}
 		if e.StorageClasses == nil {
 			e.StorageClasses = storage

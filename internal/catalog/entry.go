@@ -22,8 +22,8 @@ type Entry struct {
 	Resources []grant.Available
 	// Held is the sum of the grants of the consumer's slices of the class, nil for nothing.
 	Held capacity.Amounts
-	// Nodes is what single nodes of the pool have free, for every consumer of the policy. It has none for
-	// fixed amounts.
+	// Nodes is what single nodes of the pool have free, for every consumer of the policy. It has
+	// none for fixed amounts.
 	Nodes capacity.Shapes
 	// StorageClasses lists the StorageClasses that the consumer may use, the default first.
 	StorageClasses []string
@@ -63,8 +63,8 @@ func (e *Entry) Available(of *grant.Available) int64 {
 	return of.Amount
 }
 
-// Shapes returns what single nodes have free for the consumer's pods: at most what it holds and what is available
-// together.
+// Shapes returns what single nodes have free for the consumer's pods: at most what it holds and
+// what is available together.
 func (e *Entry) Shapes() capacity.Shapes {
 	most := make(capacity.Amounts, len(e.Resources))
 	for i := range e.Resources {

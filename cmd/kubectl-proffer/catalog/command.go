@@ -30,9 +30,10 @@ const long = `Show what the providers of this cluster would grant to a new Resou
 This command is for consumers: it runs against the cluster that asks. With the identity that Liqo
 v1 keeps for each provider, it reads the Offers that the provider publishes to this cluster. CPU,
 MEMORY and PODS are what a new ResourceSlice of the class would be granted now. LARGEST-POD starts
-on some node now; -o wide counts the nodes by what is free on each. AGE is how long ago the provider worked the amounts out, and after VALID-UNTIL
-nobody keeps them up to date. Amounts are rounded down; -o wide prints them exactly. 0 means that
-nothing is left, and - that the class does not have the resource.
+on some node now; -o wide counts the nodes by what is free on each. AGE is how long ago the provider
+worked the amounts out, and after VALID-UNTIL nobody keeps them up to date. Amounts are rounded
+down; -o wide prints them exactly. 0 means that nothing is left, and - that the class does not have
+the resource.
 
 Below the table is the liqoctl command that asks for all that is available. With --fits, only
 the Offers are shown that can grant a ResourceSlice of these amounts in full, and the commands ask

@@ -33,8 +33,9 @@ func header(format string, fits bool) []string {
 		[]string{"VALID-UNTIL", "AGE", last})
 }
 
-// table has a row for each Offer, with the nodes for one pod if amounts have to fit. In format output.Wide it has exact amounts, the other resources, and everything
-// else that the provider says.
+// table has a row for each Offer, with the number of nodes for one pod if amounts have to fit. In
+// format output.Wide it has exact amounts, the other resources, and everything else that the
+// provider says.
 func table(c *rest.Federation, format string, fits bool, now time.Time) *output.Table {
 	t := &output.Table{Header: header(format, fits), Text: true}
 	for i := range c.Providers {
@@ -120,7 +121,8 @@ func details(e *rest.FederationOffer) string {
 	return strings.Join(lines, "\n")
 }
 
-// shapesOf counts nodes by what is free on each of them, as in "7 with cpu=20,memory=200Gi; 1 with cpu=8".
+// shapesOf counts nodes by what is free on each of them, as in "7 with cpu=20,memory=200Gi; 1 with
+// cpu=8".
 func shapesOf(e *rest.FederationOffer) string {
 	texts := make([]string, len(e.Shapes))
 	for i, shape := range e.Shapes {

@@ -77,7 +77,7 @@ type totalRow struct {
 	OfferedPercent *int `json:"offeredPercent,omitempty"`
 }
 
-// shapeRow is a shape of the nodes of a policy: so many have at least so much free, and take one more pod.
+// shapeRow counts nodes of a policy by what is free on each for one more pod.
 type shapeRow struct {
 	Policy string       `json:"policy"`
 	Nodes  int          `json:"nodes"`

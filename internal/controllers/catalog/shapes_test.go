@@ -33,7 +33,8 @@ func catalogOf(l *capacity.Ledger) published {
 	return published{catalog.New(snapshot, l.Shapes, nil)}
 }
 
-// However often pods start and end, an Offer is written once an interval, and not at all if its shapes stay.
+// However often pods start and end, an Offer is written once an interval, and not at all if its
+// shapes stay.
 func TestPodsWriteTheShapesOfAnOfferOncePerInterval(t *testing.T) {
 	bubble(t, rate.Inf, func(b *bench) {
 		l := capacity.NewLedger()
@@ -42,7 +43,8 @@ func TestPodsWriteTheShapesOfAnOfferOncePerInterval(t *testing.T) {
 				capacity.CPU: cores * 1000, capacity.Memory: cores << 32, capacity.Pods: 110,
 			}})
 		}
-		// event starts a pod, or changes its size, and returns how often the Offer is written in 100 ms after it.
+		// event starts a pod, or changes its size, and returns how often the Offer is written in
+		// 100 ms after it.
 		event := func(node string, milli int64) int {
 			l.SetPod(capacity.Pod{Key: node, Node: node, Consumer: "rome", Requests: capacity.Amounts{capacity.CPU: milli}})
 			b.compare(catalogOf(l), nil, time.Now())

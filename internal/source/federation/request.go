@@ -111,8 +111,9 @@ func grantable(amounts v1alpha1.Quantities) v1alpha1.Quantities {
 	return all
 }
 
-// fitNodes counts the nodes of the shapes that have room for one pod of these amounts. A pod that no shape has room
-// for may still be as large as the largest pod, which is not rounded. It is nil if the Offer does not say.
+// fitNodes counts the nodes of the shapes that have room for one pod of these amounts. A pod that
+// no shape has room for may still be as large as the largest pod, which is not rounded. It is nil
+// if the Offer does not say.
 func fitNodes(o *rest.FederationOffer, amounts v1alpha1.Quantities) *int {
 	if len(amounts) == 0 || len(o.Shapes) == 0 {
 		return nil
@@ -129,7 +130,8 @@ func fitNodes(o *rest.FederationOffer, amounts v1alpha1.Quantities) *int {
 	return &nodes
 }
 
-// hasRoom reports whether one pod of these amounts fits what is free. The number of pods is not that of one pod.
+// hasRoom reports whether one pod of these amounts fits what is free. The number of pods is not
+// that of one pod.
 func hasRoom(free, amounts v1alpha1.Quantities) bool {
 	for name, q := range amounts {
 		if most := free[name]; name != corev1.ResourcePods && q.Cmp(most.Quantity) > 0 {
@@ -139,8 +141,8 @@ func hasRoom(free, amounts v1alpha1.Quantities) bool {
 	return true
 }
 
-// Fit sets the command of each Offer, and with amounts keeps only the Offers that fit, with their FitNodes. It reports
-// whether there is one.
+// Fit sets the command of each Offer, and with amounts keeps only the Offers that fit, with their
+// FitNodes. It reports whether there is one.
 func Fit(
 	providers []rest.FederationProvider, amounts v1alpha1.Quantities,
 	command func(provider string, o *rest.FederationOffer, amounts v1alpha1.Quantities) string,

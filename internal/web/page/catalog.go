@@ -61,7 +61,8 @@ func amountsOf(status v1alpha1.OfferStatus) []amounts {
 	return rows
 }
 
-// shapesOf counts nodes by what is free on each of them, a line for each shape, as in "7 nodes with cpu=20, memory=200Gi".
+// shapesOf counts nodes by what is free on each of them, a line for each shape, as in "7 nodes with
+// cpu=20, memory=200Gi".
 func shapesOf(shapes []v1alpha1.NodeShape) []string {
 	lines := make([]string, len(shapes))
 	for i, shape := range shapes {
