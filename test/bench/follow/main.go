@@ -9,9 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"runtime"
+	"sync"
+	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
@@ -19,13 +20,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	kuberuntime "k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"proffer.dev/proffer/test/bench/population"
 )
 
 // ways are the ways to learn a cluster's nodes and pods that are compared with the operator's. All of
@@ -160,54 +162,31 @@ func (a *account) entry(obj any) (*entry, error) {
 	return e, nil
 }
 
+// reflector returns a way that keeps one account of pods and one of nodes.
 func reflector(keep toolscache.TransformFunc) func(context.Context, *rest.Config, func()) error {
 	return func(ctx context.Context, config *rest.Config, known func()) error {
-		return reflect(ctx, config, known, keep)
-	}
-}
-
-// reflect keeps one account of pods and one of nodes.
-func reflect(ctx context.Context, config *rest.Config, known func(), keep toolscache.TransformFunc) error {
-	core, err := coreClient(config)
-	if err != nil {
-		return err
-	}
-	selected := func(o *metav1.ListOptions) { o.FieldSelector = podFields }
-	group, ctx := errgroup.WithContext(ctx)
-	synced := make(chan struct{}, 2)
-	one := func() {
-		select {
-		case synced <- struct{}{}:
-		default: // a repeated list
+		core, err := population.Core(config)
+		if err != nil {
+			return err
 		}
-	}
-	nodes := toolscache.NewListWatchFromClient(core, "nodes", "", fields.Everything())
-	pods := toolscache.NewFilteredListWatchFromClient(core, "pods", "", selected)
-	for _, r := range []*toolscache.Reflector{
-		toolscache.NewReflector(nodes, &corev1.Node{}, &account{known: one, keep: keep}, 0),
-		toolscache.NewReflector(pods, &corev1.Pod{}, &account{known: one, keep: keep}, 0),
-	} {
-		group.Go(func() error { r.RunWithContext(ctx); return nil })
-	}
-	group.Go(func() error {
-		for range 2 {
-			select {
-			case <-synced:
-			case <-ctx.Done():
-				return nil
-			}
+		var missing atomic.Int32
+		missing.Store(2)
+		newAccount := func() *account {
+			return &account{keep: keep, known: sync.OnceFunc(func() {
+				if missing.Add(-1) == 0 {
+					known()
+				}
+			})}
 		}
-		known()
+		selected := func(o *metav1.ListOptions) { o.FieldSelector = podFields }
+		nodes := toolscache.NewListWatchFromClient(core, "nodes", "", fields.Everything())
+		pods := toolscache.NewFilteredListWatchFromClient(core, "pods", "", selected)
+		var group sync.WaitGroup
+		group.Go(func() { toolscache.NewReflector(nodes, &corev1.Node{}, newAccount(), 0).RunWithContext(ctx) })
+		group.Go(func() { toolscache.NewReflector(pods, &corev1.Pod{}, newAccount(), 0).RunWithContext(ctx) })
+		group.Wait()
 		return nil
-	})
-	return group.Wait()
-}
-
-func coreClient(config *rest.Config) (*rest.RESTClient, error) {
-	config = rest.CopyConfig(config)
-	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	return rest.RESTClientFor(config)
+	}
 }
 
 // cacheObjects keeps reduced objects in controller-runtime's cache.
@@ -259,7 +238,7 @@ func stripped(obj any) (any, error) {
 func readLists(ctx context.Context, config *rest.Config, known func()) error {
 	config = rest.CopyConfig(config)
 	config.DisableCompression = true // so that the API server spends no time on it
-	core, err := coreClient(config)
+	core, err := population.Core(config)
 	if err != nil {
 		return err
 	}
@@ -270,7 +249,7 @@ func readLists(ctx context.Context, config *rest.Config, known func()) error {
 			for name, value := range selectors {
 				request.Param(name, value)
 			}
-			return drain(ctx, core.Client, request)
+			return drain(ctx, request)
 		})
 	}
 	if err := group.Wait(); err != nil {
@@ -282,7 +261,7 @@ func readLists(ctx context.Context, config *rest.Config, known func()) error {
 
 // readWatch reads a watch of pods until the context ends.
 func readWatch(ctx context.Context, config *rest.Config, known func()) error {
-	core, err := coreClient(config)
+	core, err := population.Core(config)
 	if err != nil {
 		return err
 	}
@@ -294,26 +273,17 @@ func readWatch(ctx context.Context, config *rest.Config, known func()) error {
 	request := core.Get().Resource("pods").Param("watch", "true").Param("resourceVersion", now.ResourceVersion).
 		Param("fieldSelector", podFields)
 	known()
-	if err := drain(ctx, core.Client, request); ctx.Err() == nil {
+	if err := drain(ctx, request); ctx.Err() == nil {
 		return fmt.Errorf("the watch ended: %w", err)
 	}
 	return nil
 }
 
-func drain(ctx context.Context, web *http.Client, request *rest.Request) (err error) {
-	get, err := http.NewRequestWithContext(ctx, http.MethodGet, request.URL().String(), http.NoBody)
+func drain(ctx context.Context, request *rest.Request) error {
+	body, err := request.Stream(ctx)
 	if err != nil {
 		return err
 	}
-	get.Header.Set("Accept", kuberuntime.ContentTypeProtobuf)
-	response, err := web.Do(get)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", get.URL, response.Status)
-	}
-	_, err = io.Copy(io.Discard, response.Body)
-	return err
+	_, err = io.Copy(io.Discard, body)
+	return errors.Join(err, body.Close())
 }

@@ -31,14 +31,20 @@ type Client struct{ rest *rest.RESTClient }
 func NewClient(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
-	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
-	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
-	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
-	client, err := rest.RESTClientFor(config)
+	client, err := Core(config)
 	if err != nil {
 		return nil, fmt.Errorf("a client for nodes and pods: %w", err)
 	}
 	return &Client{rest: client}, nil
+}
+
+// Core returns a client of Kubernetes' own kinds that speaks protobuf.
+func Core(config *rest.Config) (*rest.RESTClient, error) {
+	config = rest.CopyConfig(config)
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf
+	config.APIPath, config.GroupVersion = "/api", &corev1.SchemeGroupVersion
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	return rest.RESTClientFor(config)
 }
 
 // Create writes everything that the size asks for and reports its progress. The admission plugin
