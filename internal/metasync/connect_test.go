@@ -193,7 +193,7 @@ func TestANewDataSourceNameIsUsedWithoutARestart(t *testing.T) {
 }
 
 func TestTheServerIsVerifiedIfAnAuthorityIsGiven(t *testing.T) {
-	dbtest.EachOwn(t, func(t *testing.T, s *dbtest.Server) {
+	dbtest.EachOwn(t, dbtest.Options{TLS: true}, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s, func(o *Options) { o.TLS.CAFile = s.CAFile() })
 		b.must(b.session(), granting(1000))
 		for name, tls := range map[string]config.DatabaseTLS{
@@ -208,7 +208,7 @@ func TestTheServerIsVerifiedIfAnAuthorityIsGiven(t *testing.T) {
 				t.Errorf("%s: the server is believed", name)
 			}
 		}
-	}, dbtest.WithTLS())
+	})
 }
 
 // A data source name that allows a connection without TLS does not weaken tls.caFile.

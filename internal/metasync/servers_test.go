@@ -33,7 +33,7 @@ func TestBooksAreKeptOnServersWithOtherSettings(t *testing.T) {
 	for _, engine := range []dbtest.Engine{dbtest.MySQL, dbtest.PostgreSQL} {
 		t.Run(string(engine), func(t *testing.T) {
 			t.Parallel()
-			s := dbtest.Start(t, engine, dbtest.WithSettings(unusual[engine]...))
+			s := dbtest.Start(t, engine, dbtest.Options{Settings: unusual[engine]})
 			t.Run("the questions in the docs are answered", func(t *testing.T) {
 				b := newBooks(t, s)
 				october(b)
@@ -138,7 +138,7 @@ func TestBooksNeedPagesOfTheDefaultSize(t *testing.T) {
 	for _, size := range []int{4096, 8192, 65536} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			t.Parallel()
-			b := newBooks(t, dbtest.Start(t, dbtest.MySQL, dbtest.WithPageSize(size)))
+			b := newBooks(t, dbtest.Start(t, dbtest.MySQL, dbtest.Options{PageSize: size}))
 			if size > minPageSize {
 				october(b)
 				b.checkQuestions()

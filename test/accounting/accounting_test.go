@@ -10,7 +10,7 @@ import (
 )
 
 func TestTheBooksSurviveKillsOfTheOperatorAndOfTheDatabase(t *testing.T) {
-	dbtest.EachOwn(t, func(t *testing.T, s *dbtest.Server) {
+	dbtest.EachOwn(t, dbtest.Options{}, func(t *testing.T, s *dbtest.Server) {
 		w := newWorld(t, s)
 		o := w.start()
 		rome, oslo := w.ask("rome", "2"), w.ask("oslo", "4")

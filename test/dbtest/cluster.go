@@ -39,7 +39,7 @@ func startNode(t testing.TB, others string, addresses, settings []string) *Serve
 		"wsrep-sst-method=rsync", "wsrep-sst-receive-address=" + addresses[2],
 		"wsrep-mode=STRICT_REPLICATION,REQUIRED_PRIMARY_KEY", "binlog-format=ROW", "innodb-autoinc-lock-mode=2",
 	}, settings...)
-	s, err := start(context.WithoutCancel(t.Context()), MySQL, options{settings: all})
+	s, err := start(context.WithoutCancel(t.Context()), MySQL, Options{Settings: all})
 	// A process of the class SCHED_IDLE may not leave it, but Galera gives its threads the class SCHED_OTHER.
 	if err != nil && strings.Contains(err.Error(), "Failed to set thread schedparams") {
 		t.Skip("Galera does not run under chrt --idle")

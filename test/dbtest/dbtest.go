@@ -35,34 +35,30 @@ var engines = []Engine{PostgreSQL, MySQL}
 // Driver returns the name of the driver for sql.Open.
 func (e Engine) Driver() string { return newProduct(e).driver() }
 
-// Option changes a server of Start or EachOwn.
-type Option func(*options)
-
-type options struct {
-	tls      bool
-	settings []string
-	pageSize int
+// Options change a server of Start or EachOwn.
+type Options struct {
+	// TLS gives the server a certificate for 127.0.0.1 that has signed itself, so CAFile has it too. The
+	// server refuses connections without TLS.
+	TLS bool
+	// Settings are those of the server, each as NAME=VALUE. They win over those that every server has.
+	Settings []string
+	// PageSize is the size in bytes of the pages in which the data of a MariaDB are initialized; 0 is its default.
+	PageSize int
 }
 
-// WithTLS gives the server a certificate for 127.0.0.1 that has signed itself, so CAFile has it too. The
-// server refuses connections without TLS.
-func WithTLS() Option { return func(o *options) { o.tls = true } }
+// shared starts, once, the server of each engine that all tests of a package share.
+var shared = map[Engine]func() (*Server, error){PostgreSQL: startOnce(PostgreSQL), MySQL: startOnce(MySQL)}
 
-// WithSettings starts the server with settings, each as NAME=VALUE. They win over those that every
-// server has.
-func WithSettings(settings ...string) Option {
-	return func(o *options) { o.settings = append(o.settings, settings...) }
+func startOnce(engine Engine) func() (*Server, error) {
+	return sync.OnceValues(func() (*Server, error) {
+		s, err := start(context.Background(), engine, Options{})
+		if err == nil {
+			s.shared = true
+			test.AtEnd(s.end)
+		}
+		return s, err
+	})
 }
-
-// WithPageSize initializes the data of a MariaDB with pages of this many bytes.
-func WithPageSize(bytes int) Option { return func(o *options) { o.pageSize = bytes } }
-
-// shared has the servers of all tests of a package.
-var shared = struct {
-	sync.Mutex
-	servers map[Engine]*Server
-	errs    map[Engine]error
-}{servers: map[Engine]*Server{}, errs: map[Engine]error{}}
 
 // Each runs a subtest on the shared server of each engine.
 func Each(t *testing.T, f func(t *testing.T, s *Server)) {
@@ -71,9 +67,9 @@ func Each(t *testing.T, f func(t *testing.T, s *Server)) {
 }
 
 // EachOwn runs a subtest on a server of its own of each engine.
-func EachOwn(t *testing.T, f func(t *testing.T, s *Server), opts ...Option) {
+func EachOwn(t *testing.T, o Options, f func(t *testing.T, s *Server)) {
 	t.Helper()
-	each(t, f, func(t testing.TB, engine Engine) *Server { return Start(t, engine, opts...) })
+	each(t, f, func(t testing.TB, engine Engine) *Server { return Start(t, engine, o) })
 }
 
 func each(t *testing.T, f func(t *testing.T, s *Server), server func(testing.TB, Engine) *Server) {
@@ -88,30 +84,14 @@ func each(t *testing.T, f func(t *testing.T, s *Server), server func(testing.TB,
 // others by its own NewDatabase, whose proxy it can also disturb. It must not end the server.
 func Shared(t testing.TB, engine Engine) *Server {
 	t.Helper()
-	shared.Lock()
-	defer shared.Unlock()
-	test.Must(t, shared.errs[engine])
-	if s := shared.servers[engine]; s != nil {
-		return s
-	}
-	s, err := start(context.WithoutCancel(t.Context()), engine, options{})
-	if err != nil {
-		shared.errs[engine] = err
-		t.Fatal(err)
-	}
-	s.shared = true
-	shared.servers[engine] = s
-	test.AtEnd(s.end)
+	s, err := shared[engine]()
+	test.Must(t, err)
 	return s
 }
 
 // Start starts a server that ends with the test.
-func Start(t testing.TB, engine Engine, opts ...Option) *Server {
+func Start(t testing.TB, engine Engine, o Options) *Server {
 	t.Helper()
-	var o options
-	for _, option := range opts {
-		option(&o)
-	}
 	s, err := start(context.WithoutCancel(t.Context()), engine, o)
 	endWith(t, s, err)
 	return s

@@ -26,7 +26,7 @@ const actAs = "PROFFER_TEST_AS"
 
 func TestMain(m *testing.M) {
 	if engine := Engine(os.Getenv(actAs)); engine != "" {
-		s, err := start(context.Background(), engine, options{})
+		s, err := start(context.Background(), engine, Options{})
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -136,7 +136,7 @@ func TestTheLimitedAccountChangesRowsButNotTables(t *testing.T) {
 }
 
 func TestCommittedRowsSurviveKillAndStop(t *testing.T) {
-	EachOwn(t, func(t *testing.T, s *Server) {
+	EachOwn(t, Options{}, func(t *testing.T, s *Server) {
 		d := s.NewDatabase(t)
 		client := connect(t, s.Engine(), d.DSN())
 		execute(t, client, "CREATE TABLE a (id bigint PRIMARY KEY)")
@@ -172,7 +172,7 @@ func TestCommittedRowsSurviveKillAndStop(t *testing.T) {
 }
 
 func TestTLSIsVerifiedAndRequired(t *testing.T) {
-	EachOwn(t, func(t *testing.T, s *Server) {
+	EachOwn(t, Options{TLS: true}, func(t *testing.T, s *Server) {
 		d := s.NewDatabase(t)
 		for file, trusted := range map[string]bool{s.CAFile(): true, OtherCAFile(t): false} {
 			err := connect(t, s.Engine(), verifying(t, d, file)).PingContext(t.Context())
@@ -186,7 +186,7 @@ func TestTLSIsVerifiedAndRequired(t *testing.T) {
 			t.Errorf("a connection without TLS: %v, want an error of the server", err)
 		}
 		execute(t, d.Open(t), "CREATE TABLE a (id bigint)")
-	}, WithTLS())
+	})
 }
 
 // verifying returns the data source name of a client that trusts the authority in a file.
@@ -213,7 +213,7 @@ func TestNothingIsLeftOfAServerThatEnded(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var dirs []string
-			EachOwn(t, func(t *testing.T, s *Server) {
+			EachOwn(t, Options{}, func(t *testing.T, s *Server) {
 				dirs = append(dirs, s.dir)
 				end(t, s)
 			})

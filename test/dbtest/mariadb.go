@@ -50,8 +50,8 @@ func (*mariaDB) settings(s *Server) []string {
 		"--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync",
 		"--innodb-log-file-size=16M", "--innodb-buffer-pool-size=32M",
 	}
-	if s.options.pageSize != 0 {
-		all = append(all, fmt.Sprintf("--innodb-page-size=%d", s.options.pageSize))
+	if s.options.PageSize != 0 {
+		all = append(all, fmt.Sprintf("--innodb-page-size=%d", s.options.PageSize))
 	}
 	return all
 }
@@ -68,7 +68,7 @@ func (m *mariaDB) command(s *Server, port string) []string {
 	if s.tls != nil {
 		args = append(args, "--ssl-cert="+s.path("ca.crt"), "--ssl-key="+s.path("tls.key"), "--require-secure-transport=ON")
 	}
-	for _, setting := range s.options.settings {
+	for _, setting := range s.options.Settings {
 		args = append(args, "--"+setting)
 	}
 	return args

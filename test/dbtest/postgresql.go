@@ -79,7 +79,7 @@ func (p *postgreSQL) command(s *Server, port string) []string {
 	if s.tls != nil {
 		settings = append(settings, "ssl=on", "ssl_cert_file="+s.path("ca.crt"), "ssl_key_file="+s.path("tls.key"))
 	}
-	for _, setting := range append(settings, s.options.settings...) {
+	for _, setting := range append(settings, s.options.Settings...) {
 		args = append(args, "-c", setting)
 	}
 	return args

@@ -33,7 +33,7 @@ type Server struct {
 	// dir has everything of the server, and belongs to its account.
 	dir     string
 	account *syscall.Credential
-	options options
+	options Options
 	// tls is the configuration of a client that verifies the server, nil without TLS.
 	tls    *tls.Config
 	shared bool
@@ -51,7 +51,7 @@ type Server struct {
 }
 
 // start starts a server in a new directory, with a copy of the template's data.
-func start(ctx context.Context, engine Engine, o options) (*Server, error) {
+func start(ctx context.Context, engine Engine, o Options) (*Server, error) {
 	s, err := newServer(engine, o)
 	if err != nil {
 		return nil, err
@@ -65,7 +65,7 @@ func start(ctx context.Context, engine Engine, o options) (*Server, error) {
 }
 
 // newServer returns a server that has only a directory.
-func newServer(engine Engine, o options) (*Server, error) {
+func newServer(engine Engine, o Options) (*Server, error) {
 	s := &Server{product: newProduct(engine), options: o}
 	if err := s.product.find(); err != nil {
 		return nil, err
@@ -87,14 +87,14 @@ func newServer(engine Engine, o options) (*Server, error) {
 }
 
 func (s *Server) prepareAndRun(ctx context.Context) error {
-	from, err := template(ctx, s.Engine(), s.options.pageSize)
+	from, err := template(ctx, s.Engine(), s.options.PageSize)
 	if err != nil {
 		return err
 	}
 	if err := s.call(ctx, "cp", "-a", from.path("data"), s.path("data")); err != nil {
 		return err
 	}
-	if s.options.tls {
+	if s.options.TLS {
 		if err := s.writeCertificates(); err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func template(ctx context.Context, engine Engine, pageSize int) (*Server, error)
 	if s := templates.servers[key]; s != nil {
 		return s, nil
 	}
-	s, err := newServer(engine, options{pageSize: pageSize})
+	s, err := newServer(engine, Options{PageSize: pageSize})
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (s *Server) PID() int {
 	return s.running.PID()
 }
 
-// CAFile returns the file with the authority of a server that was started WithTLS, in PEM.
+// CAFile returns the file with the authority of a server with TLS, in PEM.
 func (s *Server) CAFile() string { return filepath.Join(s.dir, "ca.crt") }
 
 // Kill ends the server with SIGKILL, as a crash does. The processes of PostgreSQL's sessions end by

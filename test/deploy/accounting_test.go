@@ -76,7 +76,7 @@ func runOnce(t *testing.T, args []string) (string, error) {
 
 func TestTheBooksAreKeptWithTheComponentAccounting(t *testing.T) {
 	args := container(t, deployment(t, render(t, "accounting"))).Args
-	dbtest.EachOwn(t, func(t *testing.T, server *dbtest.Server) {
+	dbtest.EachOwn(t, dbtest.Options{}, func(t *testing.T, server *dbtest.Server) {
 		database := server.NewDatabase(t)
 		o := start(t, mounted(t, args, map[string]string{
 			configurationDir + "/config.yaml": newConfiguration(t, server.Engine()),
@@ -104,7 +104,7 @@ func awaitBooks(t *testing.T, database *dbtest.Database) {
 
 func TestTLSToTheDatabaseIsConfiguredAsTheExampleShows(t *testing.T) {
 	args := container(t, deployment(t, render(t, "accounting"))).Args
-	server := dbtest.Start(t, dbtest.PostgreSQL, dbtest.WithTLS())
+	server := dbtest.Start(t, dbtest.PostgreSQL, dbtest.Options{TLS: true})
 	database := server.NewDatabase(t)
 	ca, err := os.ReadFile(server.CAFile())
 	test.Must(t, err)
@@ -227,7 +227,7 @@ func TestTheJobInTheDocsCreatesTheTables(t *testing.T) {
 		t.Fatalf("the Job mounts %+v, want one Secret at %s", m, databaseDir)
 	}
 	args := container(t, deployment(t, render(t, "accounting"))).Args
-	dbtest.EachOwn(t, func(t *testing.T, server *dbtest.Server) {
+	dbtest.EachOwn(t, dbtest.Options{}, func(t *testing.T, server *dbtest.Server) {
 		database := server.NewDatabase(t)
 		limited := database.LimitedDSN(t)
 		text := replaceOnce(t, newConfiguration(t, server.Engine()), "  args:\n", "  args:\n    migrate: Manual\n")

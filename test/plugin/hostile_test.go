@@ -66,7 +66,7 @@ func keepBooks(t *testing.T, database *dbtest.Database) (argument, dsn string) {
 func TestAConsumerMayNameAnyClass(t *testing.T) {
 	kubeconfig := editor(t)
 	askForHostileClasses(t)
-	database := dbtest.Start(t, dbtest.PostgreSQL).NewDatabase(t)
+	database := dbtest.Start(t, dbtest.PostgreSQL, dbtest.Options{}).NewDatabase(t)
 	argument, dsn := keepBooks(t, database)
 	operator := startOperator(t, argument, "--zap-log-level=10")
 	populate(t, kubeconfig)
