@@ -194,7 +194,7 @@ func (m *Monitor) serveSubscription(stream grpc.ServerStreamingServer[wire.Clust
 
 // flatMonitor serves the flat form.
 type flatMonitor struct {
-	flat.UnimplementedResourceReaderServer
+	flat.UnsafeResourceReaderServer
 	*Monitor
 }
 
@@ -205,16 +205,6 @@ func (m flatMonitor) ReadResources(ctx context.Context, of *wire.ClusterIdentity
 		return &flat.ResourceList{}, err
 	}
 	return &flat.ResourceList{Resources: answer.GetResourceLists()[0].GetResources()}, nil
-}
-
-// RemoveCluster implements Liqo's service.
-func (m flatMonitor) RemoveCluster(ctx context.Context, of *wire.ClusterIdentity) (*wire.Empty, error) {
-	return m.Monitor.RemoveCluster(ctx, of)
-}
-
-// Subscribe implements Liqo's service.
-func (m flatMonitor) Subscribe(e *wire.Empty, stream grpc.ServerStreamingServer[wire.ClusterIdentity]) error {
-	return m.Monitor.Subscribe(e, stream)
 }
 
 // Amounts returns amounts from pairs of names and texts.
