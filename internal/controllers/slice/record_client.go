@@ -23,16 +23,16 @@ type grantClient struct {
 // list returns all records, at one resource version.
 func (g *grantClient) list(ctx context.Context) ([]grantRecord, error) {
 	var all []grantRecord
-	page := v1alpha1.GrantList{}
-	for {
+	for token := ""; ; {
+		var page v1alpha1.GrantList // A new one: decoding keeps what the next page omits.
 		if err := g.reader.List(ctx, &page,
-			client.InNamespace(g.namespace), client.Limit(grantPage), client.Continue(page.Continue)); err != nil {
+			client.InNamespace(g.namespace), client.Limit(grantPage), client.Continue(token)); err != nil {
 			return nil, fmt.Errorf("listing the Grants: %w", err)
 		}
 		for i := range page.Items {
 			all = append(all, parseGrant(&page.Items[i]))
 		}
-		if page.Continue == "" {
+		if token = page.Continue; token == "" {
 			return all, nil
 		}
 	}
