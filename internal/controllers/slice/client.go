@@ -146,11 +146,7 @@ func readSlices(from io.Reader) (*unstructured.UnstructuredList, error) {
 	isList := false
 	_, err := r.Members(func(key string) error {
 		switch key {
-		case "apiVersion", "kind":
-			value, _, err := r.Value(maxField)
-			all.Object[key] = value
-			return err
-		case "metadata":
+		case "apiVersion", "kind", "metadata":
 			value, _, err := r.Value(maxListMetadata)
 			all.Object[key] = value
 			return err
@@ -171,7 +167,7 @@ func readSlices(from io.Reader) (*unstructured.UnstructuredList, error) {
 	return all, err
 }
 
-// maxListMetadata bounds the metadata of a list. Its largest part is a continue token.
+// maxListMetadata bounds each field of a list but its items. The largest is the metadata, with a continue token.
 const maxListMetadata = 16 << 10
 
 // sliceEvents decodes the events of a watch of slices.

@@ -98,16 +98,12 @@ func decodeSlice(r *jsonstream.Reader) (*unstructured.Unstructured, error) {
 // fields reads an object by calling field for each of its fields. Any other value is kept if it is
 // small.
 func (d *sliceDecoder) fields(field func(into map[string]any, key string) error) (any, error) {
-	kind, err := d.Kind()
-	if err != nil {
-		return nil, err
-	}
-	if kind != jsonstream.Object {
+	if kind, err := d.Kind(); err != nil || kind != jsonstream.Object {
 		value, _, err := d.small(maxField)
 		return value, err
 	}
 	into := map[string]any{}
-	_, err = d.Members(func(key string) error { return field(into, key) })
+	_, err := d.Members(func(key string) error { return field(into, key) })
 	return into, err
 }
 

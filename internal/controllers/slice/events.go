@@ -129,23 +129,6 @@ func (w *eventWriter) reportUnanswered(c *sliceEntry, gate gateState, served, cr
 	return false
 }
 
-// unwritable reports a slice that no answer can be written to.
-func (w *eventWriter) unwritable(c *sliceEntry, err error) {
-	w.Emit(c.object, corev1.EventTypeWarning, eventUnwritable,
-		"The API server refuses every answer to the slice, so its grant cannot be taken back: "+err.Error())
-}
-
-// unrecorded reports a slice whose Grant the API server refuses.
-func (w *eventWriter) unrecorded(c *sliceEntry, err error) {
-	w.Emit(c.object, corev1.EventTypeWarning, eventUnrecorded,
-		"The slice is granted nothing more, because the API server refuses its Grant: "+err.Error())
-}
-
-// altered reports a slice that does not keep what is written to it.
-func (w *eventWriter) altered(c *sliceEntry) {
-	w.Emit(c.object, corev1.EventTypeWarning, eventAltered, errAltered.Error())
-}
-
 // forgetGone forgets the notes about slices that are gone.
 func (w *eventWriter) forgetGone(all []*sliceEntry) {
 	if len(w.reported) == 0 {

@@ -18,14 +18,18 @@ func (w *Writer) Start(ctx context.Context) error {
 		records []grantRecord
 		listed  []slice
 	)
-	// Records first: a grant on record was made to a slice that is listed afterwards.
-	err := w.insist(ctx, func(ctx context.Context) (err error) { records, err = w.grants.list(ctx); return err })
-	if err == nil {
-		err = w.insist(ctx, func(ctx context.Context) error {
+	backoff := wait.Backoff{Duration: retryAfter, Factor: 2, Jitter: 0.1, Steps: 1 << 30, Cap: retryAtMost}
+	err := backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (done bool, err error) {
+		// Records first: a grant on record was made to a slice that is listed afterwards.
+		if records, err = w.grants.list(ctx); err == nil {
 			listed = nil
-			return w.client.each(ctx, func(s slice) { listed = append(listed, s) })
-		})
-	}
+			err = w.client.each(ctx, func(s slice) { listed = append(listed, s) })
+		}
+		if err != nil && ctx.Err() == nil {
+			w.log.Error(err, "Cannot list the slices and Grants; no slice is answered until they are listed; will retry")
+		}
+		return err == nil, nil
+	})
 	if err != nil {
 		return nil // The context is over: this is the way to end it.
 	}
@@ -38,18 +42,6 @@ func (w *Writer) Start(ctx context.Context) error {
 	w.log.Info("Answering slices", "listed", len(listed), "granted", len(records))
 	w.wake()
 	return w.controller.Start(ctx)
-}
-
-// insist repeats list until it succeeds or the context ends.
-func (w *Writer) insist(ctx context.Context, list func(context.Context) error) error {
-	backoff := wait.Backoff{Duration: retryAfter, Factor: 2, Jitter: 0.1, Steps: 1 << 30, Cap: retryAtMost}
-	return backoff.DelayFunc().Until(ctx, true, true, func(ctx context.Context) (bool, error) {
-		err := list(ctx)
-		if err != nil && ctx.Err() == nil {
-			w.log.Error(err, "Cannot list the slices and Grants; no slice is answered until they are listed; will retry")
-		}
-		return err == nil, nil
-	})
 }
 
 // Reconcile makes all writes that a slice needs, one after the other: see package protocol. After a write

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
@@ -55,7 +56,8 @@ func (w *Writer) writeRecord(ctx context.Context, uid types.UID, t *task) bool {
 		w.metrics.records.WithLabelValues("failed").Inc()
 		if kube.NotWritten(err) && t.step.Action == protocol.WriteRecord {
 			cache.forgetRecord(uid)
-			w.events.unrecorded(t.on, err)
+			w.events.Emit(t.on.object, corev1.EventTypeWarning, eventUnrecorded,
+				"The slice is granted nothing more, because the API server refuses its Grant: "+err.Error())
 		}
 		w.retry(ctx, uid, t, err)
 		return false
@@ -124,7 +126,8 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 		if kube.RefusedContent(err) {
 			w.metrics.unwritable.Inc()
 			w.decider.cache.giveUp(uid, t, err.Error())
-			w.events.unwritable(c, err)
+			w.events.Emit(c.object, corev1.EventTypeWarning, eventUnwritable,
+				"The API server refuses every answer to the slice, so its grant cannot be taken back: "+err.Error())
 		}
 		w.retry(ctx, uid, t, err)
 		return false
@@ -132,7 +135,7 @@ func (w *Writer) writeAnswer(ctx context.Context, uid types.UID, t *task) bool {
 	kept := w.decider.cache.confirmAnswer(uid, t, result)
 	if result.version() == t.version || !equal(result.answer, *g) {
 		w.metrics.writes.WithLabelValues("altered").Inc()
-		w.events.altered(c)
+		w.events.Emit(c.object, corev1.EventTypeWarning, eventAltered, errAltered.Error())
 		w.retry(ctx, uid, t, errAltered)
 		return false
 	}
