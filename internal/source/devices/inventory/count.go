@@ -9,16 +9,15 @@ import (
 	"strings"
 )
 
-// Count counts the slices of one pool, of any generations. allocated reports whether a device is allocated to
-// a claim, other than for administrative access.
-func Count(all []Slice, allocated func(device string) bool) Pool {
+// Count counts the slices of one pool, of any generations.
+func Count(all []Slice, s State) Pool {
 	newest, missing := newestOf(all)
 	if missing != "" {
-		return Pool{Incomplete: missing}
+		return incomplete(newest, missing)
 	}
-	c, invalid := newCounting(newest, allocated)
+	c, invalid := newCounting(newest, s)
 	if invalid != "" {
-		return Pool{Incomplete: invalid}
+		return incomplete(newest, invalid)
 	}
 	c.findConflicts()
 	for _, d := range c.devices {
@@ -27,7 +26,22 @@ func Count(all []Slice, allocated func(device string) bool) Pool {
 	return c.pool()
 }
 
-// newestOf returns the slices of the newest generation, by name, or why they are not complete.
+// incomplete returns a pool from which the scheduler allocates nothing.
+func incomplete(of []Slice, why string) Pool {
+	c := counting{uncounted: map[Place]string{}}
+	for i := range of {
+		for _, d := range of[i].Devices {
+			for _, resource := range d.Resources {
+				c.uncount(Place{d.Node, resource}, fmt.Sprintf("its pool %s cannot be used: %s", of[i].Pool, why))
+			}
+		}
+	}
+	p := c.pool()
+	p.Incomplete = why
+	return p
+}
+
+// newestOf returns the slices of the newest generation, by name, and why they are not complete, empty if they are.
 func newestOf(all []Slice) (newest []Slice, missing string) {
 	generation := int64(math.MinInt64)
 	for i := range all {
@@ -42,37 +56,34 @@ func newestOf(all []Slice) (newest []Slice, missing string) {
 	for i := range newest {
 		switch s := &newest[i]; {
 		case s.Grouped:
-			return nil, "its devices have compatibility groups"
+			return newest, "its devices have compatibility groups"
 		case s.Slices != int64(len(newest)):
-			return nil, fmt.Sprintf("its generation %d has %d of %d slices", generation, len(newest), s.Slices)
+			return newest, fmt.Sprintf("its generation %d has %d of %d slices", generation, len(newest), s.Slices)
 		}
 	}
 	return newest, ""
 }
 
-// place is a resource on a node, the zero node for devices that are not of one.
-type place struct{ node, resource string }
-
 // counting is the count of one pool.
 type counting struct {
-	devices   []*Device
-	allocated func(device string) bool
+	devices []*Device
+	state   State
 	// left are the counters that allocated devices leave, and those that are counted.
 	left map[string]Counters
 	// exceeded is set if allocated devices consume more of a counter than there is.
 	exceeded bool
-	// amounts and uncounted are the results, owners the resource of each device that counts.
-	amounts   map[place]int64
-	uncounted map[place]string
-	failed    map[place]struct{}
-	owners    map[string]string
+	// amounts and uncounted are the results, places those of the devices that count.
+	amounts   map[Place]int64
+	uncounted map[Place]string
+	failed    map[Place]struct{}
+	places    map[string]Place
 }
 
 // newCounting reads the slices, or says why the scheduler allocates nothing from them.
-func newCounting(of []Slice, allocated func(string) bool) (c *counting, invalid string) {
+func newCounting(of []Slice, s State) (c *counting, invalid string) {
 	c = &counting{
-		allocated: allocated, left: map[string]Counters{}, amounts: map[place]int64{}, uncounted: map[place]string{},
-		failed: map[place]struct{}{}, owners: map[string]string{},
+		state: s, left: map[string]Counters{}, amounts: map[Place]int64{}, uncounted: map[Place]string{},
+		failed: map[Place]struct{}{}, places: map[string]Place{},
 	}
 	names := map[string]struct{}{}
 	for i := range of {
@@ -98,7 +109,7 @@ func newCounting(of []Slice, allocated func(string) bool) (c *counting, invalid 
 					return nil, fmt.Sprintf("its device %q consumes the counter %q of %q, which it does not have",
 						d.Name, name, set.Name)
 				}
-				if c.allocated(d.Name) {
+				if c.state.Allocated(d.Name) {
 					left := difference(c.left[set.Name][name], amount)
 					c.left[set.Name][name], c.exceeded = left, c.exceeded || left < 0
 				}
@@ -121,11 +132,11 @@ func (c *counting) findConflicts() {
 	users := c.counterUsers()
 	for _, d := range c.devices {
 		for _, resource := range d.Failed {
-			c.failed[place{d.Node, resource}] = struct{}{}
-			c.uncount(place{d.Node, resource}, fmt.Sprintf("the selector of its class fails on the device %q", d.Name))
+			c.failed[Place{d.Node, resource}] = struct{}{}
+			c.uncount(Place{d.Node, resource}, fmt.Sprintf("the selector of its class fails on the device %q", d.Name))
 		}
 		for _, resource := range d.Resources {
-			at := place{d.Node, resource}
+			at := Place{d.Node, resource}
 			if d.Node == "" {
 				c.uncount(at, "its devices are not of one node")
 			}
@@ -179,7 +190,7 @@ func rival(resource string, others []string) string {
 }
 
 // uncount marks a resource as not counted. The first reason stays.
-func (c *counting) uncount(at place, why string) {
+func (c *counting) uncount(at Place, why string) {
 	if _, known := c.uncounted[at]; !known {
 		c.uncounted[at] = strings.ToValidUTF8(why[:min(len(why), maxWhy)], "")
 	}
@@ -188,17 +199,21 @@ func (c *counting) uncount(at place, why string) {
 // count counts one device for the only resource that it can count for.
 func (c *counting) count(d *Device) {
 	for _, resource := range d.Resources {
-		at := place{d.Node, resource}
+		at := Place{d.Node, resource}
 		switch _, uncounted := c.uncounted[at]; {
 		case uncounted:
 		case d.Shareable: // The other devices of the resource count, so the reason is added at the end.
 		default:
-			c.owners[d.Name] = resource
-			if c.allocated(d.Name) || !d.Tainted && c.consume(d) {
+			c.places[d.Name] = at
+			if c.state.Allocated(d.Name) || !c.tainted(d) && c.consume(d) {
 				c.amounts[at]++
 			}
 		}
 	}
+}
+
+func (c *counting) tainted(d *Device) bool {
+	return d.Tainted || c.state.Tainted != nil && c.state.Tainted(d.Name)
 }
 
 // consume takes the counters that a device consumes, if they are left. Like the scheduler, it takes none while
@@ -232,11 +247,11 @@ func (c *counting) pool() Pool {
 	for _, d := range c.devices {
 		if d.Shareable {
 			for _, resource := range d.Resources {
-				c.uncount(place{d.Node, resource}, "it has devices that several claims can share")
+				c.uncount(Place{d.Node, resource}, "it has devices that several claims can share")
 			}
 		}
 	}
-	p := Pool{Nodes: map[string]Node{}, Resources: c.owners}
+	p := Pool{Nodes: map[string]Node{}, Places: c.places}
 	node := func(name string, set func(n *Node)) {
 		if name != "" {
 			n := p.Nodes[name]
@@ -245,21 +260,21 @@ func (c *counting) pool() Pool {
 		}
 	}
 	for at, amount := range c.amounts {
-		node(at.node, func(n *Node) {
+		node(at.Node, func(n *Node) {
 			if n.Amounts == nil {
 				n.Amounts = map[string]int64{}
 			}
-			n.Amounts[at.resource] = amount
+			n.Amounts[at.Resource] = amount
 		})
 	}
 	for at := range c.failed {
-		node(at.node, func(n *Node) { n.Failed = append(n.Failed, at.resource) })
+		node(at.Node, func(n *Node) { n.Failed = append(n.Failed, at.Resource) })
 	}
 	for at, why := range c.uncounted {
-		p.Uncounted = append(p.Uncounted, Uncounted{at.node, at.resource, why})
+		p.Uncounted = append(p.Uncounted, Uncounted{at, why})
 	}
 	slices.SortFunc(p.Uncounted, func(a, b Uncounted) int {
-		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Resource, b.Resource))
+		return cmp.Or(strings.Compare(a.Node, b.Node), strings.Compare(a.Resource, b.Resource), strings.Compare(a.Why, b.Why))
 	})
 	return p
 }

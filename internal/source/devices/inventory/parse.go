@@ -21,12 +21,12 @@ func ParseClass(c *resourcev1.DeviceClass) Class {
 	return out
 }
 
-// ParseSlice reads a ResourceSlice. rules are the DeviceTaintRules that matter.
-func ParseSlice(s *resourcev1.ResourceSlice, classes *Selectors, rules []TaintRule) Slice {
+// ParseSlice reads a ResourceSlice.
+func ParseSlice(s *resourcev1.ResourceSlice, classes *Selectors) Slice {
 	spec := &s.Spec
 	out := Slice{
 		Name: s.Name, Pool: PoolID{spec.Driver, spec.Pool.Name}, Generation: spec.Pool.Generation,
-		Slices: spec.Pool.ResourceSliceCount,
+		Slices: spec.Pool.ResourceSliceCount, Node: ptr.Deref(spec.NodeName, ""),
 	}
 	for i := range spec.SharedCounters {
 		set := &spec.SharedCounters[i]
@@ -34,15 +34,13 @@ func ParseSlice(s *resourcev1.ResourceSlice, classes *Selectors, rules []TaintRu
 	}
 	for i := range spec.Devices {
 		d := &spec.Devices[i]
-		device := Device{Name: d.Name, Node: ptr.Deref(spec.NodeName, "")}
+		device := Device{Name: d.Name, Node: out.Node}
 		if ptr.Deref(spec.PerDeviceNodeSelection, false) {
 			device.Node = ptr.Deref(d.NodeName, "")
 		}
 		device.Resources, device.Failed = classes.selecting(spec.Driver, d)
 		device.Shareable = ptr.Deref(d.AllowMultipleAllocations, false)
-		device.Tainted = slices.ContainsFunc(d.Taints, repels) || slices.ContainsFunc(rules, func(r TaintRule) bool {
-			return r.taints(out.Pool, d.Name)
-		})
+		device.Tainted = slices.ContainsFunc(d.Taints, repels)
 		for k := range d.ConsumesCounters {
 			set := &d.ConsumesCounters[k]
 			out.Grouped = out.Grouped || len(set.CompatibilityGroups) > 0
@@ -79,12 +77,8 @@ func ParseTaintRule(r *resourcev1.DeviceTaintRule) (rule TaintRule, repelling bo
 	return TaintRule{s.Driver, s.Pool, s.Device}, true
 }
 
-func (r TaintRule) taints(pool PoolID, device string) bool {
+// Taints reports whether the rule taints a device.
+func (r TaintRule) Taints(pool PoolID, device string) bool {
 	is := func(want *string, value string) bool { return want == nil || *want == value }
 	return is(r.driver, pool.Driver) && is(r.pool, pool.Name) && is(r.device, device)
-}
-
-// Equal reports whether two rules taint the same devices.
-func (r TaintRule) Equal(o TaintRule) bool {
-	return ptr.Equal(r.driver, o.driver) && ptr.Equal(r.pool, o.pool) && ptr.Equal(r.device, o.device)
 }

@@ -28,6 +28,8 @@ func (p PoolID) String() string { return p.Driver + "/" + p.Name }
 type Slice struct {
 	Name string
 	Pool PoolID
+	// Node is the node of all of its devices, empty if they may be of others.
+	Node string
 	// Generation is that of the pool, Slices the number of its slices in this generation.
 	Generation, Slices int64
 	// Grouped is set if a device consumes counters by compatibility groups.
@@ -72,10 +74,21 @@ type Node struct {
 	Failed []string
 }
 
-// Uncounted is a resource that is not counted.
+// Place is a resource on a node. The node is empty for devices that are not of one.
+type Place struct{ Node, Resource string }
+
+// Uncounted says why a resource is not counted.
 type Uncounted struct {
-	// Node is empty for devices that are not of one node.
-	Node, Resource, Why string
+	Place
+	Why string
+}
+
+// State is what claims and DeviceTaintRules say of the devices of a pool, by their name.
+type State struct {
+	// Allocated reports whether a device is allocated, other than for administrative access.
+	Allocated func(device string) bool
+	// Tainted reports whether a rule keeps pods from a device; nil for none.
+	Tainted func(device string) bool
 }
 
 // Pool is a counted pool.
@@ -83,8 +96,8 @@ type Pool struct {
 	// Incomplete says why nothing is allocated from the pool at the moment, empty for a complete pool.
 	Incomplete string
 	Nodes      map[string]Node
-	// Resources maps each device that counts to its resource.
-	Resources map[string]string
+	// Places maps each device that counts, or could, to where and for what it does.
+	Places map[string]Place
 	// Uncounted is sorted by node and resource.
 	Uncounted []Uncounted
 }

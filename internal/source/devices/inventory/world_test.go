@@ -38,14 +38,14 @@ func (w *world) count() count {
 	c := count{free: map[string]map[string]int64{}}
 	selectors, pools := inventory.Compile(inventory.Resources(w.plainClasses())), map[inventory.PoolID][]inventory.Slice{}
 	for _, s := range w.slices {
-		parsed := inventory.ParseSlice(s, selectors, nil)
+		parsed := inventory.ParseSlice(s, selectors)
 		pools[parsed.Pool] = append(pools[parsed.Pool], parsed)
 	}
 	for id, slices := range pools {
 		allocated := func(device string) bool {
 			return w.allocated.Has(structured.MakeDeviceID(id.Driver, id.Name, device))
 		}
-		p := inventory.Count(slices, allocated)
+		p := inventory.Count(slices, inventory.State{Allocated: allocated})
 		c.all = append(c.all, p)
 		for node, n := range p.Nodes {
 			if c.free[node] == nil {
@@ -55,22 +55,11 @@ func (w *world) count() count {
 				c.free[node][resource] += amount
 			}
 		}
-		for device, resource := range p.Resources {
+		for device, at := range p.Places {
 			if allocated(device) {
-				c.free[nodeOf(slices, device)][resource]--
+				c.free[at.Node][at.Resource]--
 			}
 		}
 	}
 	return c
-}
-
-func nodeOf(slices []inventory.Slice, device string) string {
-	for _, s := range slices {
-		for _, d := range s.Devices {
-			if d.Name == device {
-				return d.Node
-			}
-		}
-	}
-	return ""
 }
