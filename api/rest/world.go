@@ -163,4 +163,6 @@ type WorldPod struct {
 	Consumer string  `json:"consumer,omitempty"`
 	Creator  string  `json:"creator,omitempty"`
 	Requests Amounts `json:"requests"`
+	// Claim is set for the devices that are allocated to a ResourceClaim: this is no pod, and counts as none.
+	Claim bool `json:"claim,omitempty"`
 }

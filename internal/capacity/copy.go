@@ -92,13 +92,17 @@ func (c *Copy) Pods(yield func(Pod) bool) {
 }
 
 func (c *Copy) named(p copiedPod) Pod {
-	requests := make(Amounts, len(p.requests))
+	requests, ofClaim := make(Amounts, len(p.requests)), true
 	for _, r := range p.requests {
 		if name := c.names[r.number]; name != Pods {
 			requests[name] = r.amount
+		} else {
+			ofClaim = false
 		}
 	}
-	return Pod{Key: p.key, Node: p.node, Consumer: p.consumer, Creator: p.creator, Requests: requests}
+	return Pod{
+		Key: p.key, Node: p.node, Consumer: p.consumer, Creator: p.creator, Requests: requests, OfClaim: ofClaim,
+	}
 }
 
 // FirstPods returns the first pods, by node and key, and whether there are more.

@@ -48,7 +48,7 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 			if a == nil || a.node == nil {
 				continue
 			}
-			if !l.withPeer(a.reported).Equal(a.node) {
+			if !l.asCounted(a.reported).Equal(a.node) {
 				l.replaceNode(a, a.reported)
 			}
 			// Nodes that are in no group any longer have what they list.
@@ -65,6 +65,9 @@ func (l *Ledger) SetGroups(groups []NodeGroup) (changed bool) {
 	}
 	return true
 }
+
+// asCounted returns a node as it counts, nil for none.
+func (l *Ledger) asCounted(node *Node) *Node { return withDevices(l.withPeer(node)) }
 
 // withPeer returns a node as it counts: its group may know better than its labels whose it is.
 func (l *Ledger) withPeer(node *Node) *Node {

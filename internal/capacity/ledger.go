@@ -22,6 +22,9 @@ type Ledger struct {
 	// announced are pods that are accepted, by key; made counts the pods that are made from each.
 	announced map[string]Pod
 	made      map[string]int
+	claims    claimTable
+	// uncounted holds the devices that do not count, by what set them.
+	uncounted map[string][]Uncounted
 	// groups are sorted by key; groupOf maps each of their nodes to its group.
 	groups  []NodeGroup
 	groupOf map[string]*NodeGroup
@@ -39,7 +42,7 @@ type Ledger struct {
 // it. That without a name has the pods that no node is known for yet.
 type nodeAccount struct {
 	name string
-	// reported is the node as it was set, node the same as it counts, see Ledger.withPeer. Both are nil
+	// reported is the node as it was set, node the same as it counts, see Ledger.asCounted. Both are nil
 	// if the node itself is not known.
 	reported, node *Node
 	// listed holds the amounts that the node lists, allocatable the part that counts: less for some
@@ -76,7 +79,7 @@ type podEntry struct {
 func NewLedger() *Ledger {
 	return &Ledger{
 		names: nameTable{numbers: map[string]int32{}}, nodes: map[string]*nodeAccount{}, pods: map[string]*podEntry{},
-		announced: map[string]Pod{}, made: map[string]int{},
+		announced: map[string]Pod{}, made: map[string]int{}, uncounted: map[string][]Uncounted{},
 		runningSums: runningSums{
 			cells: map[string]*cellSums{}, consumers: map[string]*consumerSums{}, changedUses: map[string]struct{}{},
 		},
@@ -123,12 +126,15 @@ func (l *Ledger) deleteNode(name string) (changed bool) {
 	return true
 }
 
-// Node returns a node as it counts, and whether it is known. The caller must not change its maps.
+// Node returns a node as it counts, apart from its Devices, and whether it is known. The caller must not change its
+// maps.
 func (l *Ledger) Node(name string) (node Node, known bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if a := l.nodes[name]; a != nil && a.node != nil {
-		return *a.node, true
+		node = *a.node
+		node.Allocatable = a.reported.Allocatable
+		return node, true
 	}
 	return Node{}, false
 }
@@ -149,7 +155,7 @@ func (l *Ledger) InGrace() []UnusableNode {
 
 // replaceNode sets the node of an account as it was reported, nil for none.
 func (l *Ledger) replaceNode(a *nodeAccount, reported *Node) {
-	node := l.withPeer(reported)
+	node := l.asCounted(reported)
 	l.leavePools(a)
 	if a.node.sameContent(node) {
 		l.forgetStates(a)
@@ -302,7 +308,7 @@ func (l *Ledger) setPod(pod Pod) (changed bool) {
 		changed = l.countMade(was, -1) || changed
 		changed = l.countMade(pod.From, 1) || changed
 	}
-	return changed
+	return l.setClaimOf(pod.Key, pod.Claim) || changed
 }
 
 // counted returns the part of a pod that counts.
@@ -322,14 +328,14 @@ func (l *Ledger) counted(pod Pod) Pod {
 func (l *Ledger) place(pod Pod) (e *podEntry, changed bool) {
 	e = l.pods[pod.Key]
 	if e != nil && e.on.name == pod.Node && e.consumer == pod.Consumer && e.creator == pod.Creator &&
-		l.names.matchesPod(e.requests, pod.Requests) {
+		l.names.matchesPod(e.requests, pod) {
 		return e, false
 	}
 	// The new requests refer to their names before the old ones release theirs, so that a name that
 	// both have keeps its number.
 	next := podEntry{
 		on: l.account(pod.Node), consumer: pod.Consumer, creator: pod.Creator,
-		requests: l.names.referPod(pod.Requests),
+		requests: l.names.referPod(pod),
 	}
 	if e == nil {
 		e = &podEntry{}
@@ -363,6 +369,7 @@ func (l *Ledger) deletePod(key string) (changed bool) {
 	}
 	l.dropPod(key, e)
 	l.countMade(e.from, -1)
+	l.setClaimOf(key, "")
 	return true
 }
 

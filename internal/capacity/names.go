@@ -77,22 +77,27 @@ func (n *nameTable) referNode(allocatable Amounts) []numberedAmount {
 
 // referPod refers to everything that a pod requests, without amounts of 0, and returns it sorted by
 // number. The pod itself counts as 1 of pods.
-func (n *nameTable) referPod(requests Amounts) []numberedAmount {
-	row := make([]numberedAmount, 0, len(requests)+1)
-	for name, amount := range requests {
+func (n *nameTable) referPod(pod Pod) []numberedAmount {
+	row := make([]numberedAmount, 0, len(pod.Requests)+1)
+	for name, amount := range pod.Requests {
 		if amount > 0 && name != Pods {
 			row = append(row, numberedAmount{n.refer(name), amount})
 		}
 	}
-	row = append(row, numberedAmount{n.refer(Pods), 1})
+	if !pod.OfClaim {
+		row = append(row, numberedAmount{n.refer(Pods), 1})
+	}
 	slices.SortFunc(row, byNumber)
 	return row
 }
 
 // matchesPod reports whether referPod would return the row.
-func (n *nameTable) matchesPod(row []numberedAmount, requests Amounts) bool {
+func (n *nameTable) matchesPod(row []numberedAmount, pod Pod) bool {
 	length := 1
-	for name, amount := range requests {
+	if pod.OfClaim {
+		length = 0
+	}
+	for name, amount := range pod.Requests {
 		if amount > 0 && name != Pods {
 			length++
 		}
@@ -101,7 +106,7 @@ func (n *nameTable) matchesPod(row []numberedAmount, requests Amounts) bool {
 		return false
 	}
 	for _, r := range row {
-		if name := n.infos[r.number].name; name != Pods && requests[name] != r.amount {
+		if name := n.infos[r.number].name; name != Pods && pod.Requests[name] != r.amount {
 			return false
 		}
 	}

@@ -17,7 +17,7 @@ func (l *Ledger) ReplacePods(pods iter.Seq[Pod]) (changed bool) {
 	defer l.mu.Unlock()
 	return replace(l.pods, pods, podKey, l.setPod, func(key string) bool {
 		_, announced := l.announced[key]
-		return !announced && l.deletePod(key)
+		return !announced && !l.isClaim(key) && l.deletePod(key)
 	})
 }
 

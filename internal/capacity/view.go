@@ -17,6 +17,9 @@ type Node struct {
 	// Deleted is set for a node that has been deleted and still exists, because something waits for its
 	// pods to end.
 	Deleted bool
+	// Devices holds, by pool, the numbers of devices that drivers publish (dynamic resource allocation), by
+	// resource. They count where Allocatable has no more than 0 of the resource, as in the scheduler.
+	Devices map[string]Amounts
 	// Virtual is set for a node of Liqo that stands for another cluster (label
 	// liqo.io/type=virtual-node). It and its pods count only for Views with a selection of Peers.
 	Virtual bool
@@ -41,7 +44,8 @@ const DepthLabel = "proffer.dev/depth"
 func (n *Node) Equal(o *Node) bool {
 	return n == o || n.Name == o.Name && n.State == o.State && n.Virtual == o.Virtual && n.Peer == o.Peer &&
 		n.Depth == o.Depth && n.Deleted == o.Deleted && n.Grace == o.Grace && maps.Equal(n.Labels, o.Labels) &&
-		slices.Equal(n.Taints, o.Taints) && maps.Equal(n.Allocatable, o.Allocatable)
+		slices.Equal(n.Taints, o.Taints) && maps.Equal(n.Allocatable, o.Allocatable) &&
+		maps.EqualFunc(n.Devices, o.Devices, maps.Equal)
 }
 
 // NodeState says whether a node's capacity can be offered. Only a Ready node is in a pool.
@@ -73,6 +77,11 @@ type Pod struct {
 	Creator string
 	// From is the key of the announced pod that this one is made from, empty for none.
 	From string
+	// Claim is the key of the ResourceClaim that the scheduler made for resources that the pod requests, empty
+	// for none. Its devices count once.
+	Claim string
+	// OfClaim is set for what Ledger.SetClaim counts: it is no pod, and does not count as one.
+	OfClaim bool
 	// Requests holds the amounts that the scheduler counts, without the pod itself: the ledger counts
 	// each as 1 of Pods.
 	Requests Amounts

@@ -49,7 +49,9 @@ func useOf(pods []rest.WorldPod) nodeUse {
 			of = u.used
 		}
 		add(of.sumsFor(p.Node), p.Requests)
-		add(of.sumsFor(p.Node), rest.Amounts{capacity.Pods: one})
+		if !p.Claim {
+			add(of.sumsFor(p.Node), rest.Amounts{capacity.Pods: one})
+		}
 	}
 	return u
 }

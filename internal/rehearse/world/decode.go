@@ -288,6 +288,7 @@ func groupOf(g *rest.WorldNodeGroup) capacity.NodeGroup {
 func podOf(p *rest.WorldPod) capacity.Pod {
 	return capacity.Pod{
 		Key: p.UID, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: amountsOf(p.Requests),
+		OfClaim: p.Claim,
 	}
 }
 

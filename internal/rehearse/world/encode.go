@@ -156,7 +156,7 @@ func consumerObject(c *offer.Consumer) rest.WorldConsumer {
 
 func podObject(p capacity.Pod) rest.WorldPod {
 	return rest.WorldPod{
-		UID: p.Key, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: Amounts(p.Requests),
+		UID: p.Key, Node: p.Node, Consumer: p.Consumer, Creator: p.Creator, Requests: Amounts(p.Requests), Claim: p.OfClaim,
 	}
 }
 
@@ -265,6 +265,7 @@ var UnknownOfCluster = []string{
 	"amounts that a running operator keeps within a threshold, and for how long a pool has been below or above its level",
 	"grants that a running operator is writing",
 	"filters in Go, of an operator with plugins",
+	"devices that drivers publish in ResourceSlices",
 }
 
 // UnknownFilters says that a world does not hold the answers of these filters, for Simulation.Unknown.
