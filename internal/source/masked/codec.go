@@ -1,4 +1,4 @@
-package nodes
+package masked
 
 import (
 	"slices"
@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 )
 
-// codecs are the codecs of apimachinery, but decode pods and nodes into the objects of a decoder.
+// codecs are the codecs of apimachinery, but decode some kinds into objects of ours.
 type codecs struct {
 	runtime.NegotiatedSerializer
 	objects objectCreater
@@ -30,21 +30,19 @@ func (c codecs) SupportedMediaTypes() []runtime.SerializerInfo {
 	return all
 }
 
+// Kinds make the objects that are decoded into, by kind.
+type Kinds map[schema.GroupVersionKind]func() runtime.Object
+
 // objectCreater creates the objects that are decoded into.
 type objectCreater struct {
 	*runtime.Scheme
-	decoder *decoder
+	kinds Kinds
 }
 
 // New implements runtime.ObjectCreater.
 func (c objectCreater) New(kind schema.GroupVersionKind) (runtime.Object, error) {
-	switch kind {
-	case podKind:
-		return c.decoder.newPod(), nil
-	case nodeKind:
-		return c.decoder.newNode(), nil
-	case shadowPodKind:
-		return c.decoder.newShadowPod(), nil
+	if one, ours := c.kinds[kind]; ours {
+		return one(), nil
 	}
 	return c.Scheme.New(kind)
 }

@@ -1,4 +1,4 @@
-package nodes
+package masked
 
 import (
 	"encoding/json"
@@ -8,9 +8,9 @@ import (
 	"proffer.dev/proffer/internal/kube/jsonstream"
 )
 
-// readJSONList is readList for an API server, or a proxy, that sends no protobuf.
-func readJSONList[P decodedObject](from io.Reader, one func() P) (*objectList[P], error) {
-	l, found := &objectList[P]{}, false
+// readJSONList is ReadList for an API server, or a proxy, that sends no protobuf.
+func readJSONList[P Object](from io.Reader, one func() P) (*List[P], error) {
+	l, found := &List[P]{}, false
 	in := jsonstream.NewUnbounded(from)
 	err := in.Object(func(name string) error {
 		switch name {

@@ -1,4 +1,4 @@
-package nodes
+package masked
 
 import (
 	"bufio"
@@ -11,7 +11,9 @@ import (
 	"slices"
 
 	"google.golang.org/protobuf/encoding/protowire"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // protobufMagic is the prefix of Kubernetes' protobuf, see
@@ -22,16 +24,43 @@ var protobufMagic = []byte("k8s\x00")
 // MiB.
 const maxObject = 16 << 20
 
-// decodedObject is decoded from protobuf or from JSON.
-type decodedObject interface {
+// Object is decoded from protobuf or from JSON.
+type Object interface {
 	runtime.Object
 	Unmarshal([]byte) error
 	UnmarshalJSON([]byte) error
 }
 
-// readList decodes a list of the objects that one returns while it arrives. It holds one object in
+// List is a list of objects of one kind.
+type List[P any] struct {
+	metav1.TypeMeta
+	metav1.ListMeta
+	Items []P
+}
+
+// DeepCopyObject implements runtime.Object. It is no copy: nothing in it ever changes.
+func (l *List[P]) DeepCopyObject() runtime.Object { return l }
+
+// Version is the part of an object that client-go needs: the position of the watch.
+type Version struct{ resource string }
+
+// VersionOf returns the version with this resource version.
+func VersionOf(resource string) Version { return Version{resource} }
+
+// GetObjectKind implements runtime.Object. The Go type is the kind.
+func (*Version) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
+
+// Reset does nothing: apimachinery calls it for a new object, before Unmarshal.
+func (*Version) Reset() {}
+
+// GetObjectMeta implements metav1.ObjectMetaAccessor. It returns a copy: changing it has no effect.
+func (v *Version) GetObjectMeta() metav1.Object {
+	return &metav1.ObjectMeta{ResourceVersion: v.resource}
+}
+
+// ReadList decodes a list of the objects that one returns while it arrives. It holds one object in
 // memory, and what was kept of those before it; client-go itself would read the whole list first.
-func readList[P decodedObject](from io.Reader, one func() P) (*objectList[P], error) {
+func ReadList[P Object](from io.Reader, one func() P) (*List[P], error) {
 	in := bufio.NewReaderSize(from, 64<<10)
 	begin, err := in.Peek(len(protobufMagic))
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -43,7 +72,7 @@ func readList[P decodedObject](from io.Reader, one func() P) (*objectList[P], er
 	if _, err := in.Discard(len(protobufMagic)); err != nil {
 		return nil, err
 	}
-	l := &objectList[P]{}
+	l := &List[P]{}
 	var message []byte
 	decode := func(from *io.LimitedReader, into interface{ Unmarshal([]byte) error }) (err error) {
 		if message, err = readAll(from, message[:0]); err != nil {

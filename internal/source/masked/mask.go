@@ -1,44 +1,45 @@
-package nodes
+package masked
 
 import (
+	"maps"
 	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
 
-// mask selects the fields of a protobuf message to keep, by number: a field with a mask is kept as
+// Mask selects the fields of a protobuf message to keep, by number: a field with a mask is kept as
 // that mask selects, any other field is dropped. Field numbers never change once an API is
 // published, so a mask stays valid.
-type mask struct {
-	fields []*mask
+type Mask struct {
+	fields []*Mask
 	// only are the keys of a map, or the values of the first field of a repeated message, that are
 	// kept; nil is for all.
 	only []string
 }
 
-// whole keeps a field as it is.
-var whole = &mask{}
+// Whole keeps a field as it is.
+var Whole = &Mask{}
 
-// message keeps those fields of a message.
-func message(fields map[protowire.Number]*mask) *mask {
-	m := &mask{}
+// Message keeps those fields of a message.
+func Message(fields map[protowire.Number]*Mask) *Mask {
+	m := &Mask{}
 	for number, field := range fields {
-		m.fields = append(m.fields, make([]*mask, max(0, int(number)+1-len(m.fields)))...)
+		m.fields = append(m.fields, make([]*Mask, max(0, int(number)+1-len(m.fields)))...)
 		m.fields[number] = field
 	}
 	return m
 }
 
-// keyed keeps the entries with these keys, of a map or of repeated messages with their name in the
+// Keyed keeps the entries with these keys, of a map or of repeated messages with their name in the
 // first field.
-func (m *mask) keyed(keys ...string) *mask { return &mask{fields: m.fields, only: keys} }
+func (m *Mask) Keyed(keys ...string) *Mask { return &Mask{fields: m.fields, only: keys} }
 
-// entry is the message that an entry of a map is.
-var entry = message(map[protowire.Number]*mask{1: whole, 2: whole})
+// Entry is the message that an entry of a map is.
+var Entry = Message(map[protowire.Number]*Mask{1: Whole, 2: Whole})
 
 // appendKept appends what the mask keeps of a message.
-func (m *mask) appendKept(kept, from []byte) ([]byte, error) {
+func (m *Mask) appendKept(kept, from []byte) ([]byte, error) {
 	for len(from) > 0 {
 		number, kind, tag := protowire.ConsumeTag(from)
 		if tag < 0 {
@@ -50,13 +51,13 @@ func (m *mask) appendKept(kept, from []byte) ([]byte, error) {
 		}
 		field := from[:tag+value]
 		from = from[tag+value:]
-		var of *mask
+		var of *Mask
 		if int(number) < len(m.fields) {
 			of = m.fields[number]
 		}
 		switch {
 		case of == nil:
-		case of == whole || kind != protowire.BytesType:
+		case of == Whole || kind != protowire.BytesType:
 			kept = append(kept, field...)
 		default:
 			inner, _ := protowire.ConsumeBytes(field[tag:])
@@ -73,7 +74,7 @@ func (m *mask) appendKept(kept, from []byte) ([]byte, error) {
 }
 
 // appendNested appends what the mask keeps of a message, after its length.
-func (m *mask) appendNested(kept, from []byte) ([]byte, error) {
+func (m *Mask) appendNested(kept, from []byte) ([]byte, error) {
 	start := len(kept)
 	kept, err := m.appendKept(kept, from)
 	if err != nil {
@@ -89,7 +90,7 @@ func (m *mask) appendNested(kept, from []byte) ([]byte, error) {
 }
 
 // includes reports whether the first field of the message is among those kept.
-func (m *mask) includes(message []byte) bool {
+func (m *Mask) includes(message []byte) bool {
 	for len(message) > 0 {
 		number, kind, tag := protowire.ConsumeTag(message)
 		if tag < 0 {
@@ -114,9 +115,23 @@ var buffers = sync.Pool{New: func() any { return new([]byte) }}
 
 const maxBuffer = 64 << 10
 
-// keep calls its function with what the mask keeps of a message. The bytes are valid during the
+// Metadata keeps what identifies an object, these labels, and more fields. The field
+// numbers come from k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
+func Metadata(labels *Mask, more map[protowire.Number]*Mask) *Mask {
+	kept := map[protowire.Number]*Mask{
+		1:  Whole,  // name
+		3:  Whole,  // namespace
+		5:  Whole,  // uid
+		6:  Whole,  // resourceVersion
+		11: labels, // labels
+	}
+	maps.Copy(kept, more)
+	return Message(kept)
+}
+
+// Keep calls its function with what the mask keeps of a message. The bytes are valid during the
 // call.
-func (m *mask) keep(from []byte, use func(kept []byte) error) error {
+func (m *Mask) Keep(from []byte, use func(kept []byte) error) error {
 	buffer := buffers.Get().(*[]byte)
 	defer func() {
 		if cap(*buffer) <= maxBuffer {

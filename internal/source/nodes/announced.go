@@ -22,6 +22,7 @@ import (
 	"proffer.dev/proffer/internal/kube"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/internal/source/masked"
 )
 
 // +kubebuilder:rbac:roleName=proffer-manager,groups=offloading.liqo.io,resources=shadowpods,verbs=list;watch
@@ -51,17 +52,17 @@ type announced struct {
 func (a announced) kind(config *rest.Config, d *decoder, log logr.Logger) (kube.Kind, error) {
 	config = rest.CopyConfig(config)
 	config.ContentType = runtime.ContentTypeJSON
-	api, err := clientFor(config, "/apis", shadowPodKind.GroupVersion(), d)
+	api, err := masked.NewClient(config, "/apis", shadowPodKind.GroupVersion(), d.kinds())
 	if err != nil {
 		return kube.Kind{}, fmt.Errorf("making a client for ShadowPods: %w", err)
 	}
 	return kube.Kind{GroupVersionResource: liqo.ShadowPods, Reflect: func() kube.Reflection {
 		s := a.store()
-		return kube.Reflection{Run: follow(api, nil, s, d.newShadowPod, "", log).RunWithContext, Synced: s.synced}
+		return kube.Reflection{Run: masked.Follow(api, nil, s, d.newShadowPod, "", log).RunWithContext, Synced: s.Done()}
 	}}, nil
 }
 
-func (a announced) store() *store[*shadowPod] {
+func (a announced) store() *masked.Store[*shadowPod] {
 	l := a.ledger
 	return newPodStore[*shadowPod](liqo.ShadowPods.Resource, l.SetAnnounced, l.DeleteAnnounced, l.ReplaceAnnounced, a.wake)
 }
@@ -129,7 +130,7 @@ func requestLimits(r *corev1.ResourceRequirements, except map[corev1.ResourceNam
 	}
 }
 
-// Unmarshal implements decodedObject. The API server sends no custom resource as protobuf.
+// Unmarshal implements masked.Object. The API server sends no custom resource as protobuf.
 func (*shadowPod) Unmarshal([]byte) error {
 	return fmt.Errorf("%s has no protobuf", shadowPodKind.Kind)
 }

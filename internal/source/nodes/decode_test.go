@@ -17,16 +17,17 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/source/masked"
 	"proffer.dev/proffer/test"
 )
 
 // everything compares all fields that are kept of an object.
-var everything = cmp.Options{cmp.AllowUnexported(pod{}, node{}, version{}), cmpopts.EquateEmpty()}
+var everything = cmp.Options{cmp.AllowUnexported(pod{}, node{}, masked.Version{}), cmpopts.EquateEmpty()}
 
 func checkPod(t *testing.T, full *corev1.Pod) {
 	t.Helper()
 	check(t, full, func(p *pod, full *corev1.Pod) {
-		p.version = version{full.ResourceVersion}
+		p.Version = masked.VersionOf(full.ResourceVersion)
 		p.Pod, p.counts = ParsePod(full)
 	})
 }
@@ -39,7 +40,7 @@ func checkNode(t *testing.T, full *corev1.Node) {
 // check compares decoding an object's bytes with parsing the whole object.
 func check[T, F any, P interface {
 	*T
-	decodedObject
+	masked.Object
 }, Q interface {
 	*F
 	Marshal() ([]byte, error)

@@ -5,8 +5,10 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/source/masked"
 )
 
 // errNodesFirst makes the reflector read the pods again later: which names count of a pod that has
@@ -28,6 +30,15 @@ type decoder struct {
 func newDecoder(ledger *capacity.Ledger, nodesSeen <-chan struct{}, log logr.Logger) *decoder {
 	cache := &requestCache{byKept: map[string]capacity.Amounts{}}
 	return &decoder{countable: ledger.Countable, nodesSeen: nodesSeen, cache: cache, excess: newExcess(log)}
+}
+
+// kinds are the objects that are decoded into.
+func (d *decoder) kinds() masked.Kinds {
+	return masked.Kinds{
+		podKind:       func() runtime.Object { return d.newPod() },
+		nodeKind:      func() runtime.Object { return d.newNode() },
+		shadowPodKind: func() runtime.Object { return d.newShadowPod() },
+	}
 }
 
 func (d *decoder) newPod() *pod             { return &pod{by: d} }

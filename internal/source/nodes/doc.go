@@ -7,9 +7,6 @@
 // counts, beyond one grace, for at most a tenth of the time in which it is gone or its loss counts.
 //
 // A cluster has tens of thousands of pods. The ledger needs some 5 % of each: its requests, its
-// node and its consumer. So objects are cut down before they are decoded: only the fields of a mask
-// are taken from the protobuf that the API server sends, and the generated code of k8s.io/api
-// decodes those. The result is counted and dropped. The first list is decoded object by object
-// while it arrives. client-go does everything else: its reflector requests the list, follows the
-// changes, and starts again where it must.
+// node and its consumer. Package masked takes no more than that from what the API server sends, and
+// drops it once it is counted.
 package nodes

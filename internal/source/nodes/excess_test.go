@@ -14,6 +14,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/source/masked"
 	"proffer.dev/proffer/test"
 )
 
@@ -100,7 +101,7 @@ func TestMadeUpResourceNamesTakeLittleMemory(t *testing.T) {
 			_ = nodes.Add(nodeOf(aNode(fmt.Sprintf("n%02d", i), list("cpu", "8"))))
 		}
 		d := decoderOf(ledger)
-		l, err := readList(strings.NewReader(string(data)), d.newPod)
+		l, err := masked.ReadList(strings.NewReader(string(data)), d.newPod)
 		test.Must(t, err)
 		all := make([]any, len(l.Items))
 		for i, p := range l.Items {

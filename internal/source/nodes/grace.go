@@ -21,9 +21,11 @@ type graceful struct {
 	// began has a token after a node has lost something.
 	began chan struct{}
 
-	mu     sync.Mutex
-	nodes  map[string]lapsedNode
-	listed bool
+	mu    sync.Mutex
+	nodes map[string]lapsedNode
+	// devices maps nodes to what drivers publish for them, see capacity.Node.Devices.
+	devices map[string]map[string]capacity.Amounts
+	listed  bool
 }
 
 // lapsedNode is a node that has lost something lately.
@@ -35,6 +37,7 @@ type lapsedNode struct {
 func newGraceful(ledger *capacity.Ledger, grace time.Duration, changed func()) *graceful {
 	return &graceful{
 		ledger: ledger, grace: grace, changed: changed, began: make(chan struct{}, 1), nodes: map[string]lapsedNode{},
+		devices: map[string]map[string]capacity.Amounts{},
 	}
 }
 
@@ -73,6 +76,7 @@ func (g *graceful) replace(all iter.Seq[*node]) bool {
 // count returns a node as it counts now. In the first list, a node that is not Ready was Ready before:
 // a restart of the operator takes no grant.
 func (g *graceful) count(n *node, now time.Time) capacity.Node {
+	n.Devices = g.devices[n.Name]
 	if g.grace == 0 {
 		return n.Node
 	}

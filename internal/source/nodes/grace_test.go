@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/source/masked"
 	"proffer.dev/proffer/test"
 )
 
@@ -18,7 +19,7 @@ import (
 type graceTest struct {
 	*graceful
 	t      *testing.T
-	store  *store[*node]
+	store  *masked.Store[*node]
 	ledger *capacity.Ledger
 }
 

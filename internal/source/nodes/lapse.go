@@ -24,9 +24,9 @@ const (
 	maxNamedLosses = 3
 )
 
-// loss is something that a node may get back by itself: a label, an amount of a resource, or, if both
-// are empty, readiness.
-type loss struct{ label, resource string }
+// loss is something that a node may get back by itself: a label, an amount of a resource, the devices of a pool,
+// or, if all are empty, readiness.
+type loss struct{ label, resource, pool string }
 
 func (l loss) String() string {
 	switch {
@@ -34,12 +34,14 @@ func (l loss) String() string {
 		return "without the label " + l.label
 	case l.resource != "":
 		return "without " + l.resource
+	case l.pool != "":
+		return "without the devices of " + l.pool
 	}
 	return "not Ready"
 }
 
 func compareLosses(a, b loss) int {
-	return cmp.Or(strings.Compare(a.label, b.label), strings.Compare(a.resource, b.resource))
+	return cmp.Or(strings.Compare(a.label, b.label), strings.Compare(a.resource, b.resource), strings.Compare(a.pool, b.pool))
 }
 
 // lapse is the used part of the grace of a loss. It grows while the node counts as if it had what it
@@ -103,6 +105,9 @@ func (all lapses) count(
 	losses := lossesOf(before, reported)
 	if len(losses) > 0 { // The maps of the node as reported must not change.
 		counts.Labels, counts.Allocatable = copyOf(reported.Labels), copyOf(reported.Allocatable)
+		if len(before.Devices) > 0 {
+			counts.Devices = copyOf(reported.Devices)
+		}
 	}
 	for _, lost := range losses {
 		l, known := all[lost]
@@ -139,6 +144,11 @@ func lossesOf(before, reported *capacity.Node) []loss {
 			lost = append(lost, loss{resource: name})
 		}
 	}
+	for pool := range before.Devices {
+		if len(lostDevices(before, reported, pool)) > 0 {
+			lost = append(lost, loss{pool: pool})
+		}
+	}
 	slices.SortFunc(lost, compareLosses)
 	return lost
 }
@@ -150,6 +160,8 @@ func (l loss) undo(counts, before *capacity.Node) {
 		counts.Labels[l.label] = before.Labels[l.label]
 	case l.resource != "":
 		counts.Allocatable[l.resource] = before.Allocatable[l.resource]
+	case l.pool != "":
+		counts.Devices[l.pool] = lostDevices(before, counts, l.pool)
 	default:
 		counts.State = capacity.Ready
 		counts.Taints = slices.DeleteFunc(slices.Clone(counts.Taints), ofReadiness)

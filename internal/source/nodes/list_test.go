@@ -17,6 +17,7 @@ import (
 
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
+	"proffer.dev/proffer/internal/source/masked"
 	"proffer.dev/proffer/test"
 )
 
@@ -39,11 +40,11 @@ func aList() *corev1.PodList {
 }
 
 // readPods reads a list of pods like the operator does.
-func readPods(from io.Reader) (*objectList[*pod], error) {
-	return readList(from, decoderOf(capacity.NewLedger()).newPod)
+func readPods(from io.Reader) (*masked.List[*pod], error) {
+	return masked.ReadList(from, decoderOf(capacity.NewLedger()).newPod)
 }
 
-func keys(l *objectList[*pod]) []string {
+func keys(l *masked.List[*pod]) []string {
 	var all []string
 	for _, p := range l.Items {
 		all = append(all, p.Key+" of "+p.Consumer)

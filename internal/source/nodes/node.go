@@ -12,27 +12,29 @@ import (
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
 	"proffer.dev/proffer/internal/selection"
+	"proffer.dev/proffer/internal/source/masked"
 )
 
 // nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with each
 // heartbeat. The field numbers come from k8s.io/api/core/v1/generated.proto.
-var nodeMask = message(map[protowire.Number]*mask{
-	1: metadataMask(whole, map[protowire.Number]*mask{8: whole, 9: whole}), // creationTimestamp, deletionTimestamp
-	2: message(map[protowire.Number]*mask{ // spec
-		4: whole, // unschedulable
-		5: message(map[protowire.Number]*mask{ // taints
-			1: whole, // key
-			2: whole, // value
-			3: whole, // effect
+var nodeMask = masked.Message(map[protowire.Number]*masked.Mask{
+	// creationTimestamp, deletionTimestamp
+	1: masked.Metadata(masked.Whole, map[protowire.Number]*masked.Mask{8: masked.Whole, 9: masked.Whole}),
+	2: masked.Message(map[protowire.Number]*masked.Mask{ // spec
+		4: masked.Whole, // unschedulable
+		5: masked.Message(map[protowire.Number]*masked.Mask{ // taints
+			1: masked.Whole, // key
+			2: masked.Whole, // value
+			3: masked.Whole, // effect
 		}),
 	}),
-	3: message(map[protowire.Number]*mask{ // status
-		2: whole, // allocatable
-		4: message(map[protowire.Number]*mask{ // conditions
-			1: whole, // type
-			2: whole, // status
-			4: whole, // lastTransitionTime
-		}).keyed(string(corev1.NodeReady)),
+	3: masked.Message(map[protowire.Number]*masked.Mask{ // status
+		2: masked.Whole, // allocatable
+		4: masked.Message(map[protowire.Number]*masked.Mask{ // conditions
+			1: masked.Whole, // type
+			2: masked.Whole, // status
+			4: masked.Whole, // lastTransitionTime
+		}).Keyed(string(corev1.NodeReady)),
 	}),
 })
 

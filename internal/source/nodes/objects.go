@@ -7,33 +7,18 @@ import (
 	"unique"
 
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/source/masked"
 )
-
-// version is the part of an object that client-go needs: the position of the watch.
-type version struct{ resource string }
-
-// GetObjectKind implements runtime.Object. The Go type is the kind.
-func (*version) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
-
-// Reset does nothing: apimachinery calls it for a new object, before Unmarshal.
-func (*version) Reset() {}
-
-// GetObjectMeta implements metav1.ObjectMetaAccessor. It returns a copy: changing it has no effect.
-func (v *version) GetObjectMeta() metav1.Object {
-	return &metav1.ObjectMeta{ResourceVersion: v.resource}
-}
 
 // shared returns one string for all equal ones: tens of thousands of pods share few values.
 func shared(s string) string { return unique.Make(s).Value() }
 
 // pod is decoded from the Pod that the API server sends.
 type pod struct {
-	version
+	masked.Version
 	capacity.Pod
 	// counts is the result of ParsePod.
 	counts bool
@@ -56,7 +41,7 @@ func (p *pod) place(full *corev1.Pod) {
 	if p.Consumer != "" {
 		p.Consumer, p.Creator = shared(p.Consumer), shared(p.Creator)
 	}
-	p.version = version{full.ResourceVersion}
+	p.Version = masked.VersionOf(full.ResourceVersion)
 }
 
 // Unmarshal decodes the protobuf of a Pod.
@@ -64,13 +49,13 @@ func (p *pod) Unmarshal(data []byte) error {
 	full := scratch.Get().(*corev1.Pod)
 	defer scratch.Put(full)
 	full.Reset()
-	if err := placeMask.keep(data, full.Unmarshal); err != nil {
+	if err := placeMask.Keep(data, full.Unmarshal); err != nil {
 		return err
 	}
 	if p.place(full); !p.counts {
 		return nil
 	}
-	return requestsMask.keep(data, func(kept []byte) (err error) {
+	return requestsMask.Keep(data, func(kept []byte) (err error) {
 		p.Requests, err = p.by.requests(full, kept)
 		return err
 	})
@@ -92,7 +77,7 @@ func (p *pod) DeepCopyObject() runtime.Object { return p }
 
 // node is decoded from the Node that the API server sends.
 type node struct {
-	version
+	masked.Version
 	capacity.Node
 	// lastUp is the field of the Node, for one that is not Ready.
 	lastUp time.Time
@@ -100,7 +85,7 @@ type node struct {
 }
 
 func (n *node) take(full *corev1.Node) {
-	n.version = version{full.ResourceVersion}
+	n.Version = masked.VersionOf(full.ResourceVersion)
 	n.Node = ParseNode(full)
 	if !isUp(&n.Node) {
 		n.lastUp = lastUp(full)
@@ -116,7 +101,7 @@ func (n *node) take(full *corev1.Node) {
 // Unmarshal decodes the protobuf of a Node.
 func (n *node) Unmarshal(data []byte) error {
 	var full corev1.Node
-	if err := nodeMask.keep(data, full.Unmarshal); err != nil {
+	if err := nodeMask.Keep(data, full.Unmarshal); err != nil {
 		return err
 	}
 	n.take(&full)
@@ -135,13 +120,3 @@ func (n *node) UnmarshalJSON(data []byte) error {
 
 // DeepCopyObject implements runtime.Object. It is no copy: nothing in it ever changes.
 func (n *node) DeepCopyObject() runtime.Object { return n }
-
-// objectList is a PodList or a NodeList.
-type objectList[P any] struct {
-	metav1.TypeMeta
-	metav1.ListMeta
-	Items []P
-}
-
-// DeepCopyObject implements runtime.Object. It is no copy: nothing in it ever changes.
-func (l *objectList[P]) DeepCopyObject() runtime.Object { return l }

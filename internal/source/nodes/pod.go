@@ -1,8 +1,6 @@
 package nodes
 
 import (
-	"maps"
-
 	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	podresource "k8s.io/component-helpers/resource"
@@ -10,6 +8,7 @@ import (
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/quantity"
+	"proffer.dev/proffer/internal/source/masked"
 )
 
 // asScheduler counts requests like kube-scheduler with its default feature gates.
@@ -21,61 +20,50 @@ var asScheduler = podresource.PodResourcesOptions{
 // placeMask keeps what placeOf reads of a pod, and requestsMask what requestsOf reads: together some 5
 // % of a usual pod. The field numbers come from k8s.io/api/core/v1/generated.proto.
 var (
-	placeMask = message(map[protowire.Number]*mask{
-		1: metadataMask(entry.keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel), map[protowire.Number]*mask{
-			13: message(map[protowire.Number]*mask{1: whole, 4: whole}).keyed(shadowPodKind.Kind), // ownerReferences: kind, uid
+	placeMask = masked.Message(map[protowire.Number]*masked.Mask{
+		1: masked.Metadata(masked.Entry.Keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel), map[protowire.Number]*masked.Mask{
+			13: masked.Message(map[protowire.Number]*masked.Mask{1: masked.Whole, 4: masked.Whole}).Keyed(shadowPodKind.Kind), // ownerReferences: kind, uid
 		}),
-		2: message(map[protowire.Number]*mask{10: whole}), // spec: nodeName
-		3: message(map[protowire.Number]*mask{1: whole}),  // status: phase
+		2: masked.Message(map[protowire.Number]*masked.Mask{10: masked.Whole}), // spec: nodeName
+		3: masked.Message(map[protowire.Number]*masked.Mask{ // status
+			1:  masked.Whole,                                                       // phase
+			18: masked.Message(map[protowire.Number]*masked.Mask{2: masked.Whole}), // extendedResourceClaimStatus: resourceClaimName
+		}),
 	})
-	requestsMask = message(map[protowire.Number]*mask{
-		2: message(map[protowire.Number]*mask{ // spec
+	requestsMask = masked.Message(map[protowire.Number]*masked.Mask{
+		2: masked.Message(map[protowire.Number]*masked.Mask{ // spec
 			2:  containerMask,    // containers
 			20: containerMask,    // initContainers
-			32: whole,            // overhead
+			32: masked.Whole,     // overhead
 			40: requirementsMask, // resources
 		}),
-		3: message(map[protowire.Number]*mask{ // status
-			2: message(map[protowire.Number]*mask{ // conditions
-				1: whole, // type
-				2: whole, // status
-				5: whole, // reason
-			}).keyed(string(corev1.PodResizePending)),
+		3: masked.Message(map[protowire.Number]*masked.Mask{ // status
+			2: masked.Message(map[protowire.Number]*masked.Mask{ // conditions
+				1: masked.Whole, // type
+				2: masked.Whole, // status
+				5: masked.Whole, // reason
+			}).Keyed(string(corev1.PodResizePending)),
 			8:  containerStatusMask, // containerStatuses
 			10: containerStatusMask, // initContainerStatuses
-			19: whole,               // allocatedResources
+			19: masked.Whole,        // allocatedResources
 			20: requirementsMask,    // resources
 		}),
 	})
 )
 
 var (
-	requirementsMask = message(map[protowire.Number]*mask{2: whole}) // requests
-	containerMask    = message(map[protowire.Number]*mask{
-		1:  whole,            // name
+	requirementsMask = masked.Message(map[protowire.Number]*masked.Mask{2: masked.Whole}) // requests
+	containerMask    = masked.Message(map[protowire.Number]*masked.Mask{
+		1:  masked.Whole,     // name
 		8:  requirementsMask, // resources
-		24: whole,            // restartPolicy
+		24: masked.Whole,     // restartPolicy
 	})
-	containerStatusMask = message(map[protowire.Number]*mask{
-		1:  whole,            // name
-		10: whole,            // allocatedResources
+	containerStatusMask = masked.Message(map[protowire.Number]*masked.Mask{
+		1:  masked.Whole,     // name
+		10: masked.Whole,     // allocatedResources
 		11: requirementsMask, // resources
 	})
 )
-
-// metadataMask keeps what identifies an object, these labels, and more fields. The field
-// numbers come from k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
-func metadataMask(labels *mask, more map[protowire.Number]*mask) *mask {
-	kept := map[protowire.Number]*mask{
-		1:  whole,  // name
-		3:  whole,  // namespace
-		5:  whole,  // uid
-		6:  whole,  // resourceVersion
-		11: labels, // labels
-	}
-	maps.Copy(kept, more)
-	return message(kept)
-}
 
 // ParsePod returns what the ledger needs of a pod. A pod that is finished does not count, and neither
 // does one of this cluster's own before it is bound to a node. Those of consumers count from the moment
@@ -100,6 +88,9 @@ func placeOf(p *corev1.Pod) (pod capacity.Pod, counts bool) {
 	}
 	if creator := p.Labels[liqo.CreatorLabel]; pod.Consumer != "" && len(creator) <= capacity.MaxCreator {
 		pod.Creator = creator
+	}
+	if c := p.Status.ExtendedResourceClaimStatus; c != nil {
+		pod.Claim = capacity.ClaimKey(p.Namespace, c.ResourceClaimName)
 	}
 	return pod, true
 }

@@ -8,6 +8,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"proffer.dev/proffer/internal/capacity"
+	"proffer.dev/proffer/internal/source/masked"
 	"proffer.dev/proffer/test"
 )
 
@@ -29,8 +30,8 @@ func nodeOf(full *corev1.Node) *node {
 // wake-ups.
 type stores struct {
 	ledger *capacity.Ledger
-	nodes  *store[*node]
-	pods   *store[*pod]
+	nodes  *masked.Store[*node]
+	pods   *masked.Store[*pod]
 	woken  int
 }
 

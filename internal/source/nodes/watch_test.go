@@ -421,22 +421,3 @@ func (o objects) remove(p *corev1.Pod) {
 		o.check(err)
 	}
 }
-
-func TestAWatchThatCannotBeOpenedIsLoggedUnlessTheProcessEnds(t *testing.T) {
-	refused := errors.New("refused")
-	ctx, cancel := context.WithCancel(t.Context())
-	if err := unlessEnding(ctx, refused); !errors.Is(err, refused) {
-		t.Errorf("error %v while the process runs, want %v", err, refused)
-	}
-	if err := unlessEnding(ctx, nil); err != nil {
-		t.Errorf("error %v of a watch that was opened", err)
-	}
-	cancel()
-	// The reflector's default handler compares with ==.
-	if err := unlessEnding(ctx, refused); err != io.EOF { //nolint:errorlint // see above
-		t.Errorf("error %v while the process ends, want io.EOF", err)
-	}
-	if err := unlessEnding(ctx, nil); err != nil {
-		t.Errorf("error %v of a watch that was opened while the process ends", err)
-	}
-}
