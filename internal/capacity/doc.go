@@ -27,6 +27,9 @@
 //
 // Each pod counts as 1 of pods.
 //
+// allocatable(n) is what the node lists or, if that is 0, the devices that drivers publish for it (Node.Devices). The
+// devices of a ResourceClaim count like the requests of its pods, unless these request them by name (SetClaim).
+//
 // In code: nodeAccount holds local, cellSums and poolSums the sums over nodes, consumerSums those
 // of a consumer. Each event moves them by what it changed.
 //
