@@ -18,6 +18,7 @@ import (
 	"proffer.dev/proffer/internal/kube/restore"
 	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/source/consumers"
+	"proffer.dev/proffer/internal/source/devices"
 	"proffer.dev/proffer/internal/source/nodes"
 	"proffer.dev/proffer/internal/table"
 )
@@ -73,9 +74,16 @@ func (h *house) ofNodes() (r room, err error) {
 		r.sources = append(r.sources, s)
 	}
 	shadowPods := core.ShadowPods(h.liqo)
-	r.sources = append(r.sources, shadowPods)
-	r.everywhere = []manager.Runnable{core, kube.CRDInformers{shadowPods}}
-	r.collectors = core.Metrics()
+	drivers, err := devices.New(h.mgr.GetConfig(), devices.Sink{
+		SetDevices: core.SetDevices, SetClaim: h.ledger.SetClaim, DeleteClaim: h.ledger.DeleteClaim,
+		SetUncounted: h.ledger.SetUncounted,
+	}, h.wake, h.log.WithName("devices"))
+	if err != nil {
+		return r, err
+	}
+	r.sources = append(r.sources, shadowPods, drivers)
+	r.everywhere = []manager.Runnable{core, kube.CRDInformers{shadowPods}, drivers}
+	r.collectors = append(core.Metrics(), drivers.Metrics()...)
 	return r, nil
 }
 

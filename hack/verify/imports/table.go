@@ -190,6 +190,10 @@ var table = []rule{
 		why:   "it brings what other clusters publish, and knows nothing of what this one offers",
 	},
 	{
+		place: "internal/source/devices/inventory", may: []string{"internal/capacity", "internal/quantity"},
+		never: slices.DeleteFunc(slices.Clone(world), isContext), noClock: true, why: pure,
+	},
+	{
 		place: "internal/source",
 		may: []string{
 			"internal/capacity", "internal/quantity", "internal/selection", "internal/debounce", "internal/kube",
