@@ -181,11 +181,22 @@ type Details struct {
 	// InGrace are the nodes of the cluster that have lost something which still counts for a while, by
 	// name, absent for none.
 	InGrace []LeftOutNode `json:"inGrace,omitempty"`
+	// Uncounted are the resources of whose devices some or all are not offered to anybody, by resource and node,
+	// absent for none.
+	Uncounted []Uncounted `json:"uncounted,omitempty"`
 	// Slices are the consumer's ResourceSlices, by namespace and name.
 	Slices []Slice `json:"slices"`
 	// Pods are the pods that count as the consumer's, by node, namespace and name.
 	Pods      []Pod    `json:"pods"`
 	Truncated []string `json:"truncated,omitempty"`
+}
+
+// Uncounted is a resource of whose devices on a node some or all are not counted.
+type Uncounted struct {
+	Resource string `json:"resource"`
+	// Node is absent for devices that are not of one node.
+	Node string `json:"node,omitempty"`
+	Why  string `json:"why"`
 }
 
 // Candidate is a policy that is for a consumer, or would be without its filter of consumers.

@@ -18,7 +18,7 @@ const (
 	MaxOfOne = 3
 )
 
-// The kinds of findings. leader, news, policies and grants are checks of kubectl proffer check too.
+// The kinds of findings. leader, news, policies, grants, Books and Devices are checks of kubectl proffer check too.
 const (
 	// leader: no replica leads.
 	leader = "leader"
@@ -39,10 +39,12 @@ const (
 	grants = "grants"
 	// Books: the accounting database lacks the latest changes.
 	Books = "books"
+	// Devices: a resource has devices that are not counted.
+	Devices = "devices"
 )
 
 // Kinds lists all kinds, in the order of the findings of one status.
-var Kinds = []string{leader, news, policies, unwritable, pools, denied, waiting, capped, grants, Books}
+var Kinds = []string{leader, news, policies, unwritable, pools, denied, waiting, capped, grants, Books, Devices}
 
 // statuses are in the order of the findings.
 var statuses = []string{rest.StatusWrong, rest.StatusWarning}

@@ -418,3 +418,26 @@ func TestWhatWillBeExhaustedIsAWarning(t *testing.T) {
 		t.Errorf("%d warnings in %d findings", o.Warnings, len(o.Findings))
 	}
 }
+
+func TestEachResourceWithDevicesThatAreNotCountedIsAWarning(t *testing.T) {
+	p := healthy
+	p.Uncounted = []capacity.Uncounted{
+		{Node: "", Resource: "deviceclass.resource.kubernetes.io/mine", Why: "it has devices in common with example.com/gpu"},
+		{Node: "", Resource: "example.com/fpga", Why: "its devices are not of one node"},
+		{Node: "n1", Resource: "example.com/gpu", Why: "its devices share counters with those of example.com/mig"},
+		{Node: "n2", Resource: "example.com/gpu", Why: "its devices share counters with those of example.com/mig"},
+	}
+	o := Of(snapshot(), []rest.Policy{policyOf("gold", "Offering", "True", "")}).With(p)
+	var got []string
+	for _, f := range o.Findings {
+		got = append(got, fmt.Sprint(f.Kind, " ", f.Status, " ", f.Message))
+	}
+	want := []string{
+		"devices warning Not all of example.com/fpga is offered: its devices are not of one node.",
+		"devices warning Not all of example.com/gpu is offered on node n1: its devices share counters with those of " +
+			"example.com/mig. And on 1 more.",
+	}
+	if diff := cmp.Diff(want, got); diff != "" || o.Warnings != 2 {
+		t.Errorf("%d warnings (-want +got):\n%s", o.Warnings, diff)
+	}
+}

@@ -3,9 +3,14 @@ package overview
 import (
 	"cmp"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 
+	resourcev1 "k8s.io/api/resource/v1"
+
 	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/kube/watchage"
 	"proffer.dev/proffer/internal/trends"
 )
@@ -34,6 +39,8 @@ type Process struct {
 	BooksComplete time.Time
 	// Exhaustions lists what will be exhausted, the next first.
 	Exhaustions []trends.Exhaustion
+	// Uncounted are the devices that are not counted.
+	Uncounted []capacity.Uncounted
 }
 
 // passed reports whether more than a time has passed since a moment that is known.
@@ -65,6 +72,35 @@ func (l *list) addProcess(p Process) {
 			"The books are behind: the accounting database lacks what has happened since.")
 	}
 	l.addExhaustions(p.Exhaustions)
+	l.addUncounted(p.Uncounted)
+}
+
+// addUncounted adds the resources with devices that are not counted, one finding each. A class that was not given the
+// name of a resource may be for the cluster's own use, so that it is no finding.
+func (l *list) addUncounted(all []capacity.Uncounted) {
+	all = slices.DeleteFunc(slices.Clone(all), func(u capacity.Uncounted) bool {
+		return strings.HasPrefix(u.Resource, resourcev1.ResourceDeviceClassPrefix)
+	})
+	var found []rest.Finding
+	for len(all) > 0 {
+		first, nodes := all[0], 0
+		for nodes < len(all) && all[nodes].Resource == first.Resource {
+			nodes++
+		}
+		on := ""
+		if first.Node != "" {
+			on = " on node " + first.Node
+		}
+		message := fmt.Sprintf("Not all of %s is offered%s: %s.", first.Resource, on, first.Why)
+		if nodes > 1 {
+			message += fmt.Sprintf(" And on %d more.", nodes-1)
+		}
+		found = append(found, rest.Finding{
+			Kind: Devices, Status: rest.StatusWarning, Message: message, Do: "kubectl get resourceslices,deviceclasses",
+		})
+		all = all[nodes:]
+	}
+	l.add(len(found), found, "", "kubectl get resourceslices,deviceclasses")
 }
 
 // addExhaustions adds the pools that will be exhausted.

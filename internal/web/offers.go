@@ -104,6 +104,13 @@ func (v *view) details(id string) *rest.Details {
 		}
 		d.InGrace = append(d.InGrace, rest.LeftOutNode{Name: n.Name, Why: n.Why})
 	}
+	for _, u := range v.server.ledger.Uncounted() {
+		if len(d.Uncounted) == maxDetailNodes {
+			d.Truncated = append(d.Truncated, "uncounted")
+			break
+		}
+		d.Uncounted = append(d.Uncounted, rest.Uncounted{Resource: u.Resource, Node: u.Node, Why: u.Why})
+	}
 	if v.snapshot.Slices != nil {
 		for x := range v.snapshot.Slices.All {
 			if x.Consumer != id {

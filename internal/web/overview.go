@@ -20,7 +20,7 @@ func (s *Server) overviewOf(snapshot *table.Snapshot) rest.Overview {
 		return overview.Of(snapshot, s.policiesOf(snapshot))
 	})
 	now := s.Process()
-	now.Exhaustions = s.Trends.Exhaustions()
+	now.Exhaustions, now.Uncounted = s.Trends.Exhaustions(), s.ledger.Uncounted()
 	return shown.With(now)
 }
 

@@ -65,6 +65,16 @@ func TestTheOverviewIsOfTheLatestEvaluationAndOfThisProcess(t *testing.T) {
 			t.Errorf("the page lacks %+v", f)
 		}
 	}
+	s.ledger.SetUncounted("pool", []capacity.Uncounted{{Node: "n1", Resource: "example.com/gpu", Why: "its selector fails"}})
+	if o, kinds := read(); kinds != "policies wrong,pools warning,capped warning,devices warning," || o.Warnings != 3 {
+		t.Errorf("with devices that are not counted: %s, %d warnings", kinds, o.Warnings)
+	}
+	var rome rest.Consumer
+	s.read("GET", "/offers/rome", "", &rome)
+	uncounted := []rest.Uncounted{{Resource: "example.com/gpu", Node: "n1", Why: "its selector fails"}}
+	if diff := cmp.Diff(uncounted, rome.Details.Uncounted); diff != "" {
+		t.Errorf("not offered (-want +got):\n%s", diff)
+	}
 	if want := "ResourceSlice ns/greedy, class gold: granted 8 of 9 cpu: policy all leaves 8 for this cluster"; !strings.Contains(text, want) {
 		t.Errorf("the page lacks %q:\n%s", want, text)
 	}

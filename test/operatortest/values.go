@@ -99,6 +99,10 @@ func Detailed(c rest.Consumer) rest.Consumer {
 	c.Details.InGrace = []rest.LeftOutNode{
 		{Name: "worker-2", Why: "not Ready since 2026-11-23T11:59:30Z and counts as before until 2026-11-23T12:01:30Z"},
 	}
+	c.Details.Uncounted = []rest.Uncounted{{
+		Resource: "nvidia.com/gpu", Node: "worker-7",
+		Why: "its devices share counters with those of nvidia.com/mig-1g.10gb",
+	}}
 	c.Details.Slices = []rest.Slice{{
 		Namespace: "liqo-tenant-rome", Name: "batch", Class: "gold", Policy: "gold-pool", Accepted: true,
 		Asked: Amounts("cpu", "4", "memory", "16Gi"), Written: map[string]string{"cpu": "4.0", "memory": "16384Mi"},

@@ -37,6 +37,10 @@ func TestTheStateOfTheBooksIsThatOfTheLeader(t *testing.T) {
 			[]*rest.Overview{{Now: now, BooksComplete: &complete, Findings: []rest.Finding{other, {Kind: "books", Message: "100% behind.", Do: "look"}}}},
 			[]Finding{{Check: checkBooks, Status: Warning, Message: "100% behind.", Do: "look"}},
 		},
+		"devices are not counted": {
+			[]*rest.Overview{{Now: now, Findings: []rest.Finding{other, {Kind: "devices", Message: "Not all is offered.", Do: "look"}}}},
+			[]Finding{{Check: checkDevices, Status: Warning, Message: "Not all is offered.", Do: "look"}},
+		},
 		"the leader never answers": {
 			[]*rest.Overview{follower, follower, follower, follower, follower, follower, follower, follower, {Now: now, BooksComplete: &complete}},
 			[]Finding{skipped},

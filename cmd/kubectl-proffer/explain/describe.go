@@ -147,6 +147,14 @@ func (d *description) details(details *rest.Details) {
 		d.section("Nodes in their grace", grace)
 	}
 
+	uncounted := &output.Table{Header: []string{"RESOURCE", "NODE", "WHY"}, Text: true}
+	for _, u := range details.Uncounted {
+		uncounted.Add(u.Resource, cmp.Or(u.Node, "-"), u.Why)
+	}
+	if len(uncounted.Rows) > 0 {
+		d.section("Devices that are not offered", uncounted)
+	}
+
 	slices := &output.Table{
 		Header: []string{"NAMESPACE", "NAME", "CLASS", "ASKED", "GRANTED", "ACCEPTED", "WHY"}, Text: true,
 	}

@@ -39,6 +39,7 @@ type fake struct {
 	// candidates are the policies for each consumer.
 	candidates []rest.Candidate
 	inGrace    []rest.LeftOutNode
+	uncounted  []rest.Uncounted
 	answer     *rest.Simulation
 	refused    *apierrors.StatusError
 	// broker is nil for an operator without Orchestrations.
@@ -126,7 +127,7 @@ func (f *fake) consumer(id string) rest.Consumer {
 
 func (f *fake) Details(id string) rest.Consumer {
 	c := f.consumer(id)
-	c.Details = &rest.Details{Evaluated: f.Evaluated(), Policies: f.candidates, InGrace: f.inGrace, Slices: []rest.Slice{{Name: "mine", Written: map[string]string{"cpu": "0.50"}}}, Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
+	c.Details = &rest.Details{Evaluated: f.Evaluated(), Policies: f.candidates, InGrace: f.inGrace, Uncounted: f.uncounted, Slices: []rest.Slice{{Name: "mine", Written: map[string]string{"cpu": "0.50"}}}, Pods: []rest.Pod{{UID: "uid-1", Node: "worker-1", Requests: rest.Amounts{"cpu": resource.MustParse("1")}}}}
 	return c
 }
 
@@ -247,6 +248,19 @@ func TestAConsumerShowsTheNodesInTheirGrace(t *testing.T) {
 	}
 	f.inGrace = []rest.LeftOutNode{{Name: "n1", Why: "not Ready since noon"}}
 	expect(t, shown(), title, "n1", "not Ready since noon")
+}
+
+func TestAConsumerShowsTheDevicesThatAreNotOffered(t *testing.T) {
+	f := gold()
+	const title = "Devices that are not offered"
+	shown := func() string {
+		return ask(New(f.operator()), http.MethodGet, "/ui/consumers/"+f.consumers[0].ClusterID, "").Body.String()
+	}
+	if strings.Contains(shown(), title) {
+		t.Error("there is a list of devices although all are offered")
+	}
+	f.uncounted = []rest.Uncounted{{Resource: "example.com/gpu", Node: "n1", Why: "its devices share counters"}}
+	expect(t, shown(), title, "example.com/gpu", "n1", "its devices share counters")
 }
 
 // A page with an absolute link would leave a proxy that adds a prefix, and inline styles or scripts
