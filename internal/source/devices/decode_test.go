@@ -76,7 +76,7 @@ func TestDecodingAgreesWithParsingForRandomObjects(t *testing.T) {
 		func(*runtime.RawExtension, randfill.Continue) {}, // It has JSON of any shape, which protobuf need not have.
 	)
 	b := testBook(t)
-	for range 200 {
+	for range 60 {
 		var c resourcev1.DeviceClass
 		fill.Fill(&c)
 		check(t, &c, newClass)

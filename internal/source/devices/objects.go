@@ -3,7 +3,6 @@ package devices
 import (
 	"encoding/json"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	resourcev1 "k8s.io/api/resource/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -13,20 +12,20 @@ import (
 
 // The masks keep what is read of each kind. The field numbers come from k8s.io/api/resource/v1/generated.proto.
 var (
-	classMask = masked.Message(map[protowire.Number]*masked.Mask{
-		1: masked.Metadata(nil, map[protowire.Number]*masked.Mask{8: masked.Whole}), // creationTimestamp
-		2: masked.Message(map[protowire.Number]*masked.Mask{ // spec
+	classMask = masked.Message(masked.Fields{
+		1: masked.Metadata(nil, masked.Fields{8: masked.Whole}), // creationTimestamp
+		2: masked.Message(masked.Fields{ // spec
 			1: masked.Whole, // selectors
 			4: masked.Whole, // extendedResourceName
 		}),
 	})
-	sliceMask = masked.Message(map[protowire.Number]*masked.Mask{
+	sliceMask = masked.Message(masked.Fields{
 		1: masked.Metadata(nil, nil),
-		2: masked.Message(map[protowire.Number]*masked.Mask{ // spec
+		2: masked.Message(masked.Fields{ // spec
 			1: masked.Whole, // driver
 			2: masked.Whole, // pool
 			3: masked.Whole, // nodeName
-			6: masked.Message(map[protowire.Number]*masked.Mask{ // devices
+			6: masked.Message(masked.Fields{ // devices
 				1:  masked.Whole, // name
 				2:  masked.Whole, // attributes
 				3:  masked.Whole, // capacity
@@ -39,12 +38,12 @@ var (
 			8: masked.Whole, // sharedCounters
 		}),
 	})
-	claimMask = masked.Message(map[protowire.Number]*masked.Mask{
+	claimMask = masked.Message(masked.Fields{
 		1: masked.Metadata(nil, nil),
-		3: masked.Message(map[protowire.Number]*masked.Mask{ // status
-			1: masked.Message(map[protowire.Number]*masked.Mask{ // allocation
-				1: masked.Message(map[protowire.Number]*masked.Mask{ // devices
-					1: masked.Message(map[protowire.Number]*masked.Mask{ // results
+		3: masked.Message(masked.Fields{ // status
+			1: masked.Message(masked.Fields{ // allocation
+				1: masked.Message(masked.Fields{ // devices
+					1: masked.Message(masked.Fields{ // results
 						2: masked.Whole, // driver
 						3: masked.Whole, // pool
 						4: masked.Whole, // device
@@ -53,18 +52,18 @@ var (
 					}),
 				}),
 			}),
-			2: masked.Message(map[protowire.Number]*masked.Mask{ // reservedFor
+			2: masked.Message(masked.Fields{ // reservedFor
 				1: masked.Whole, // apiGroup
 				3: masked.Whole, // resource
 				5: masked.Whole, // uid
 			}),
 		}),
 	})
-	ruleMask = masked.Message(map[protowire.Number]*masked.Mask{
+	ruleMask = masked.Message(masked.Fields{
 		1: masked.Metadata(nil, nil),
-		2: masked.Message(map[protowire.Number]*masked.Mask{ // spec
-			1: masked.Whole,                                                       // deviceSelector
-			2: masked.Message(map[protowire.Number]*masked.Mask{3: masked.Whole}), // taint: effect
+		2: masked.Message(masked.Fields{ // spec
+			1: masked.Whole,                                   // deviceSelector
+			2: masked.Message(masked.Fields{3: masked.Whole}), // taint: effect
 		}),
 	})
 )

@@ -127,7 +127,8 @@ func (w *Watch) setAbsent(resource string, why error) {
 		w.log.Error(why, "Devices do not count: apply the roles of this version, "+
 			"which let the operator list and watch this kind", "resource", resource)
 		w.sink.SetUncounted(source, []capacity.Uncounted{{
-			Resource: resource + "." + resourcev1.GroupName, Why: "the operator may not list them: apply the roles of its version",
+			Resource: resource + "." + resourcev1.GroupName,
+			Why:      "the operator may not list them: apply the roles of its version",
 		}})
 	default: // Older versions of Kubernetes do not serve it, and have no devices that a pod could ask for by name.
 		w.absent[resource] = why.Error()

@@ -28,7 +28,8 @@ func NewClient(config *rest.Config, path string, group schema.GroupVersion, kind
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, group)
 	config.APIPath, config.GroupVersion = path, &group
-	config.NegotiatedSerializer = codecs{serializer.NewCodecFactory(scheme).WithoutConversion(), objectCreater{scheme, kinds}}
+	plain := serializer.NewCodecFactory(scheme).WithoutConversion()
+	config.NegotiatedSerializer = codecs{plain, objectCreater{scheme, kinds}}
 	return rest.RESTClientFor(config)
 }
 

@@ -21,8 +21,11 @@ type Mask struct {
 // Whole keeps a field as it is.
 var Whole = &Mask{}
 
+// Fields are the fields of a message, by number.
+type Fields map[protowire.Number]*Mask
+
 // Message keeps those fields of a message.
-func Message(fields map[protowire.Number]*Mask) *Mask {
+func Message(fields Fields) *Mask {
 	m := &Mask{}
 	for number, field := range fields {
 		m.fields = append(m.fields, make([]*Mask, max(0, int(number)+1-len(m.fields)))...)
@@ -36,7 +39,7 @@ func Message(fields map[protowire.Number]*Mask) *Mask {
 func (m *Mask) Keyed(keys ...string) *Mask { return &Mask{fields: m.fields, only: keys} }
 
 // Entry is the message that an entry of a map is.
-var Entry = Message(map[protowire.Number]*Mask{1: Whole, 2: Whole})
+var Entry = Message(Fields{1: Whole, 2: Whole})
 
 // appendKept appends what the mask keeps of a message.
 func (m *Mask) appendKept(kept, from []byte) ([]byte, error) {
@@ -117,8 +120,8 @@ const maxBuffer = 64 << 10
 
 // Metadata keeps what identifies an object, these labels, and more fields. The field
 // numbers come from k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto.
-func Metadata(labels *Mask, more map[protowire.Number]*Mask) *Mask {
-	kept := map[protowire.Number]*Mask{
+func Metadata(labels *Mask, more Fields) *Mask {
+	kept := Fields{
 		1:  Whole,  // name
 		3:  Whole,  // namespace
 		5:  Whole,  // uid

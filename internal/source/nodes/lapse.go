@@ -41,7 +41,8 @@ func (l loss) String() string {
 }
 
 func compareLosses(a, b loss) int {
-	return cmp.Or(strings.Compare(a.label, b.label), strings.Compare(a.resource, b.resource), strings.Compare(a.pool, b.pool))
+	return cmp.Or(
+		strings.Compare(a.label, b.label), strings.Compare(a.resource, b.resource), strings.Compare(a.pool, b.pool))
 }
 
 // lapse is the used part of the grace of a loss. It grows while the node counts as if it had what it

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	nodeutil "k8s.io/component-helpers/node/util"
 
@@ -17,20 +16,20 @@ import (
 
 // nodeMask keeps what ParseNode reads: images and conditions are most of a node, and change with each
 // heartbeat. The field numbers come from k8s.io/api/core/v1/generated.proto.
-var nodeMask = masked.Message(map[protowire.Number]*masked.Mask{
+var nodeMask = masked.Message(masked.Fields{
 	// creationTimestamp, deletionTimestamp
-	1: masked.Metadata(masked.Whole, map[protowire.Number]*masked.Mask{8: masked.Whole, 9: masked.Whole}),
-	2: masked.Message(map[protowire.Number]*masked.Mask{ // spec
+	1: masked.Metadata(masked.Whole, masked.Fields{8: masked.Whole, 9: masked.Whole}),
+	2: masked.Message(masked.Fields{ // spec
 		4: masked.Whole, // unschedulable
-		5: masked.Message(map[protowire.Number]*masked.Mask{ // taints
+		5: masked.Message(masked.Fields{ // taints
 			1: masked.Whole, // key
 			2: masked.Whole, // value
 			3: masked.Whole, // effect
 		}),
 	}),
-	3: masked.Message(map[protowire.Number]*masked.Mask{ // status
+	3: masked.Message(masked.Fields{ // status
 		2: masked.Whole, // allocatable
-		4: masked.Message(map[protowire.Number]*masked.Mask{ // conditions
+		4: masked.Message(masked.Fields{ // conditions
 			1: masked.Whole, // type
 			2: masked.Whole, // status
 			4: masked.Whole, // lastTransitionTime

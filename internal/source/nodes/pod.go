@@ -1,7 +1,6 @@
 package nodes
 
 import (
-	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	podresource "k8s.io/component-helpers/resource"
 
@@ -20,25 +19,25 @@ var asScheduler = podresource.PodResourcesOptions{
 // placeMask keeps what placeOf reads of a pod, and requestsMask what requestsOf reads: together some 5
 // % of a usual pod. The field numbers come from k8s.io/api/core/v1/generated.proto.
 var (
-	placeMask = masked.Message(map[protowire.Number]*masked.Mask{
-		1: masked.Metadata(masked.Entry.Keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel), map[protowire.Number]*masked.Mask{
-			13: masked.Message(map[protowire.Number]*masked.Mask{1: masked.Whole, 4: masked.Whole}).Keyed(shadowPodKind.Kind), // ownerReferences: kind, uid
+	placeMask = masked.Message(masked.Fields{
+		1: masked.Metadata(masked.Entry.Keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel), masked.Fields{
+			13: masked.Message(masked.Fields{1: masked.Whole, 4: masked.Whole}).Keyed(shadowPodKind.Kind), // ownerReferences: kind, uid
 		}),
-		2: masked.Message(map[protowire.Number]*masked.Mask{10: masked.Whole}), // spec: nodeName
-		3: masked.Message(map[protowire.Number]*masked.Mask{ // status
-			1:  masked.Whole,                                                       // phase
-			18: masked.Message(map[protowire.Number]*masked.Mask{2: masked.Whole}), // extendedResourceClaimStatus: resourceClaimName
+		2: masked.Message(masked.Fields{10: masked.Whole}), // spec: nodeName
+		3: masked.Message(masked.Fields{ // status
+			1:  masked.Whole,                                   // phase
+			18: masked.Message(masked.Fields{2: masked.Whole}), // extendedResourceClaimStatus: resourceClaimName
 		}),
 	})
-	requestsMask = masked.Message(map[protowire.Number]*masked.Mask{
-		2: masked.Message(map[protowire.Number]*masked.Mask{ // spec
+	requestsMask = masked.Message(masked.Fields{
+		2: masked.Message(masked.Fields{ // spec
 			2:  containerMask,    // containers
 			20: containerMask,    // initContainers
 			32: masked.Whole,     // overhead
 			40: requirementsMask, // resources
 		}),
-		3: masked.Message(map[protowire.Number]*masked.Mask{ // status
-			2: masked.Message(map[protowire.Number]*masked.Mask{ // conditions
+		3: masked.Message(masked.Fields{ // status
+			2: masked.Message(masked.Fields{ // conditions
 				1: masked.Whole, // type
 				2: masked.Whole, // status
 				5: masked.Whole, // reason
@@ -52,13 +51,13 @@ var (
 )
 
 var (
-	requirementsMask = masked.Message(map[protowire.Number]*masked.Mask{2: masked.Whole}) // requests
-	containerMask    = masked.Message(map[protowire.Number]*masked.Mask{
+	requirementsMask = masked.Message(masked.Fields{2: masked.Whole}) // requests
+	containerMask    = masked.Message(masked.Fields{
 		1:  masked.Whole,     // name
 		8:  requirementsMask, // resources
 		24: masked.Whole,     // restartPolicy
 	})
-	containerStatusMask = masked.Message(map[protowire.Number]*masked.Mask{
+	containerStatusMask = masked.Message(masked.Fields{
 		1:  masked.Whole,     // name
 		10: masked.Whole,     // allocatedResources
 		11: requirementsMask, // resources
