@@ -16,7 +16,7 @@ func TestTheDocsShowTheTableAndListEachCheck(t *testing.T) {
 		t.Errorf("the page lacks this block:\n%s", block)
 	}
 	for _, check := range []Check{
-		checkCRDs, checkAccess, checkReplicas, checkLeader, checkNews, checkProxy, checkBooks, checkAddress, checkLiqo, checkLiqoAddress, checkLiqoSettings, checkGuards, checkPolicies, checkClasses,
+		checkCRDs, checkAccess, checkReplicas, checkLeader, checkNews, checkProxy, checkBooks, checkDevices, checkAddress, checkLiqo, checkLiqoAddress, checkLiqoSettings, checkGuards, checkPolicies, checkClasses,
 		checkGrants, checkOrchestrations, checkKubelets,
 	} {
 		if !strings.Contains(page, "\n| `"+string(check)+"` | ") {
