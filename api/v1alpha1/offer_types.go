@@ -22,8 +22,7 @@ type PolicyOffer struct {
 	Fixed Quantities `json:"fixed,omitempty"`
 
 	// Nodes offers a share of the capacity of some nodes, as one pool for all consumers of the
-	// policy. Each consumer is offered what it holds of the pool, plus what no consumer holds. What
-	// one consumer takes is no longer offered to the others.
+	// policy. Each consumer is offered what it holds of the pool, plus what no consumer holds.
 	// +optional
 	Nodes *Nodes `json:"nodes,omitempty"`
 
@@ -53,8 +52,7 @@ type PolicyOffer struct {
 	// +optional
 	Percentages Percentages `json:"percentages,omitempty"`
 
-	// Max limits the offer to each consumer, by resource. It never raises an offer. Resources that it
-	// omits have no limit.
+	// Max limits the offer to each consumer, by resource. Resources that it omits have no limit.
 	// +optional
 	Max Quantities `json:"max,omitempty"`
 
@@ -72,9 +70,9 @@ type PolicyOffer struct {
 
 	// Resources restricts the offer to these resources, even if fixed, max or an override has
 	// others. A resource that was offered before and is not in the list is offered as 0. Default:
-	// with fixed, the resources of fixed; with nodes and peers, all resources that the nodes list, except those that
-	// no pod asks for, such as attachable-volumes-*, unless a limit, a percentage, an override or slices.defaults
-	// names them; with external, all resources that are answered.
+	// with fixed, the resources of fixed; with nodes and peers, all resources that the nodes list, but
+	// those that no pod asks for, such as attachable-volumes-*, only if the policy names them; with
+	// external, all resources that are answered.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -116,8 +114,8 @@ type Nodes struct {
 	Filter string `json:"filter,omitempty" text:"node filter"`
 
 	// Count defines which capacity of the nodes counts. Free (default): what this cluster's own pods
-	// leave free, and on nodes that take no more pods only what consumers' pods use. Allocatable:
-	// everything allocatable, including what is in use.
+	// leave free, less what is left on nodes that take no more pods. Allocatable: everything
+	// allocatable, including what is in use.
 	// +optional
 	// +kubebuilder:default=Free
 	Count NodeCount `json:"count,omitempty"`
@@ -237,8 +235,7 @@ type External struct {
 
 // ExternalTLS defines how the certificate of an external resource monitor is verified.
 type ExternalTLS struct {
-	// CABundle are the certificates, in PEM, of the authorities that the monitor's certificate may be
-	// signed by.
+	// CABundle holds, in PEM, the certificates of the authorities that sign the monitor's.
 	// +required
 	// +kubebuilder:validation:MaxLength=32768
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle is certificates in PEM: write them from -----BEGIN CERTIFICATE----- on"

@@ -34,8 +34,8 @@ type fieldsPart struct{ title, crd, name string }
 var fieldsPages = map[string]fieldsPage{
 	"resourcepolicy.md": {
 		"# ResourcePolicy: fields of spec\n\n" +
-			"Each field. See [amounts and names](amounts.md), [which policy decides](../explanation/policies.md),\n" +
-			"and the [glossary](../explanation/glossary.md).\n",
+			"Each field. [Amounts and names](amounts.md), [which policy decides](../explanation/policies.md),\n" +
+			"[terms](../explanation/glossary.md).\n",
 		[]fieldsPart{{"", "config/crd/bases/proffer.dev_resourcepolicies.yaml", "spec"}},
 	},
 	"objects.md": {
