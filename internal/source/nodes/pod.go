@@ -21,7 +21,8 @@ var asScheduler = podresource.PodResourcesOptions{
 var (
 	placeMask = masked.Message(masked.Fields{
 		1: masked.Metadata(masked.Entry.Keyed(liqo.OriginLabel, liqo.OriginLabelV0, liqo.CreatorLabel), masked.Fields{
-			13: masked.Message(masked.Fields{1: masked.Whole, 4: masked.Whole}).Keyed(shadowPodKind.Kind), // ownerReferences: kind, uid
+			// ownerReferences: kind, uid
+			13: masked.Message(masked.Fields{1: masked.Whole, 4: masked.Whole}).Keyed(shadowPodKind.Kind),
 		}),
 		2: masked.Message(masked.Fields{10: masked.Whole}), // spec: nodeName
 		3: masked.Message(masked.Fields{ // status
