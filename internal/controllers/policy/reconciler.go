@@ -85,8 +85,10 @@ type hydration struct {
 // WaitForSync implements source.SyncingSource.
 func (h hydration) WaitForSync(ctx context.Context) error {
 	err := h.SyncingSource.WaitForSync(ctx)
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil // The process ends.
+	default:
 	}
 	if err != nil {
 		return err

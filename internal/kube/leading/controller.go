@@ -95,7 +95,9 @@ func (c *Controller) reconcile(ctx context.Context, req reconcile.Request) (reco
 func ended(ctx context.Context) bool { return ctx.Err() != nil }
 
 // NewQueue returns a queue that hands out everything before it shuts down: the gauge workqueue_depth outlives it.
-func (c *Controller) NewQueue(name string, limiter workqueue.TypedRateLimiter[reconcile.Request]) queue {
+func (c *Controller) NewQueue(
+	name string, limiter workqueue.TypedRateLimiter[reconcile.Request],
+) workqueue.TypedRateLimitingInterface[reconcile.Request] {
 	ordered := workqueue.TypedQueueConfig[reconcile.Request]{Name: name}
 	if c.Order != nil {
 		ordered.Queue = c.Order()

@@ -20,7 +20,7 @@ import (
 )
 
 // testBook is a book whose class selects by an attribute, so that decoding has to keep it.
-func testBook(t testing.TB) *book {
+func testBook() *book {
 	w := newBookTest(&testing.T{})
 	w.class("gpu", gpu, `device.attributes["a"].a == 1 || device.attributes["b"].b == "a" || device.capacity["a"].a.isGreaterThan(quantity("1"))`)
 	return w.book
@@ -75,7 +75,7 @@ func TestDecodingAgreesWithParsingForRandomObjects(t *testing.T) {
 		},
 		func(*runtime.RawExtension, randfill.Continue) {}, // It has JSON of any shape, which protobuf need not have.
 	)
-	b := testBook(t)
+	b := testBook()
 	for range 60 {
 		var c resourcev1.DeviceClass
 		fill.Fill(&c)
@@ -96,7 +96,7 @@ func TestDecodingAgreesWithParsingForRandomObjects(t *testing.T) {
 }
 
 func TestMalformedObjectsAreErrors(t *testing.T) {
-	b := testBook(t)
+	b := testBook()
 	for what, data := range map[string][]byte{
 		"a field beyond the end": {0x0a, 0x7f, 0x01}, "an unfinished tag": {0xff}, "field number 0": {0x02, 0x01, 0x01},
 		"a number as the name": {0x0a, 0x02, 0x08, 0x01},
@@ -127,7 +127,7 @@ func FuzzASlice(f *testing.F) {
 	}
 	f.Add(data)
 	f.Add([]byte{0x0a, 0x7f, 0x01})
-	b := testBook(f)
+	b := testBook()
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o := b.newSlice()
 		if err := o.Unmarshal(data); err != nil {

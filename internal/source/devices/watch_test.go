@@ -220,15 +220,17 @@ func TestTheOperatorRunsOnWithoutAKindOrItsRight(t *testing.T) {
 		Resource: "resourceslices.resource.k8s.io", Why: "the operator may not list them: apply the roles of its version",
 	}}
 	for name, tc := range map[string]struct {
-		answer func(*http.Request) *http.Response
-		want   []capacity.Uncounted
+		resource string
+		answer   *apierrors.StatusError
+		want     []capacity.Uncounted
 	}{
-		"no class is served":     {refusing("deviceclasses", apierrors.NewNotFound(kind("deviceclasses"), "")), nil},
-		"no rule is served":      {refusing("devicetaintrules", apierrors.NewNotFound(kind("devicetaintrules"), "")), nil},
-		"slices may not be read": {refusing("resourceslices", apierrors.NewForbidden(kind("resourceslices"), "", nil)), forbidden},
+		"no class is served":     {"deviceclasses", apierrors.NewNotFound(kind("deviceclasses"), ""), nil},
+		"no rule is served":      {"devicetaintrules", apierrors.NewNotFound(kind("devicetaintrules"), ""), nil},
+		"slices may not be read": {"resourceslices", apierrors.NewForbidden(kind("resourceslices"), "", nil), forbidden},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := startWatch(t, cluster.Config, tc.answer)
+			refuse := refusing(tc.resource, tc.answer) //nolint:bodyclose // The client closes it.
+			w := startWatch(t, cluster.Config, refuse)
 			if diff := cmp.Diff(tc.want, w.ledger.Uncounted()); diff != "" {
 				t.Error(diff)
 			}
