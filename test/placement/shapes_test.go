@@ -121,7 +121,7 @@ func createWorld(t *testing.T, w ofWorld, random *rand.Rand) (created []client.O
 		maps.DeleteFunc(amounts, func(_ string, amount int64) bool { return amount == 0 && random.IntN(2) == 0 })
 		return quantity.ListOf(amounts)
 	}
-	for i := range 1 + random.IntN(8) {
+	for i := range 4 + random.IntN(8) {
 		name := fmt.Sprintf("%s-%d", string(w), i)
 		size := int64(1) << random.IntN(5)
 		node := nodestest.Node(name, list(capacity.Amounts{
