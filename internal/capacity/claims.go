@@ -1,7 +1,6 @@
 package capacity
 
 import (
-	"iter"
 	"maps"
 	"slices"
 )
@@ -43,10 +42,6 @@ type claimEntry struct {
 func (l *Ledger) SetClaim(claim Claim) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.setClaim(claim)
-}
-
-func (l *Ledger) setClaim(claim Claim) (changed bool) {
 	next := &claimEntry{Claim: claim}
 	if was := l.claims.entries[claim.Key]; was != nil {
 		if len(claim.Pods) == 0 || slices.Equal(was.Pods, claim.Pods) {
@@ -68,10 +63,6 @@ func (l *Ledger) setClaim(claim Claim) (changed bool) {
 func (l *Ledger) DeleteClaim(key string) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.deleteClaim(key)
-}
-
-func (l *Ledger) deleteClaim(key string) (changed bool) {
 	c := l.claims.entries[key]
 	if c == nil {
 		return false
@@ -79,14 +70,6 @@ func (l *Ledger) deleteClaim(key string) (changed bool) {
 	l.unreserve(c)
 	delete(l.claims.entries, key)
 	return l.dropClaim(key)
-}
-
-// ReplaceClaims sets the complete list of allocated ResourceClaims, as SetClaim and DeleteClaim would for each, and
-// reports whether the account changed. No View sees a part of it.
-func (l *Ledger) ReplaceClaims(all iter.Seq[Claim]) (changed bool) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return replace(l.claims.entries, all, func(c Claim) string { return c.Key }, l.setClaim, l.deleteClaim)
 }
 
 // isClaim reports whether an entry of pods is that of a claim.

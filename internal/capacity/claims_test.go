@@ -63,8 +63,8 @@ func TestAClaimCountsForWhomItIsReserved(t *testing.T) {
 	wantGPUs(t, l, "after one of them has finished", gpus{Free: 8, InUse: 2, Rome: 2, OfSlice: 2})
 	l.ReplacePods(slices.Values([]Pod{gpuPod("local", "n", "", 0)}))
 	wantGPUs(t, l, "after a list of pods without its pod", gpus{Free: 8, InUse: 2, Rome: 2, OfSlice: 2})
-	l.ReplaceClaims(slices.Values([]Claim(nil)))
-	wantGPUs(t, l, "after a list of claims without it", gpus{Free: 8})
+	l.DeleteClaim(claim.Key)
+	wantGPUs(t, l, "after its deletion", gpus{Free: 8})
 }
 
 func TestAClaimThatTheSchedulerMadeForARequestCountsOnce(t *testing.T) {

@@ -7,7 +7,7 @@ import "iter"
 func (l *Ledger) ReplaceNodes(nodes iter.Seq[Node]) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return replace(l.nodes, nodes, func(n Node) string { return n.Name }, l.setNode, l.deleteNode)
+	return Replace(l.nodes, nodes, func(n Node) string { return n.Name }, l.setNode, l.deleteNode)
 }
 
 // ReplacePods sets the complete list of pods that are not finished, as SetPod and
@@ -15,7 +15,7 @@ func (l *Ledger) ReplaceNodes(nodes iter.Seq[Node]) (changed bool) {
 func (l *Ledger) ReplacePods(pods iter.Seq[Pod]) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return replace(l.pods, pods, podKey, l.setPod, func(key string) bool {
+	return Replace(l.pods, pods, podKey, l.setPod, func(key string) bool {
 		_, announced := l.announced[key]
 		return !announced && !l.isClaim(key) && l.deletePod(key)
 	})
@@ -26,13 +26,14 @@ func (l *Ledger) ReplacePods(pods iter.Seq[Pod]) (changed bool) {
 func (l *Ledger) ReplaceAnnounced(pods iter.Seq[Pod]) (changed bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return replace(l.announced, pods, podKey, l.setAnnounced, l.deleteAnnounced)
+	return Replace(l.announced, pods, podKey, l.setAnnounced, l.deleteAnnounced)
 }
 
 func podKey(p Pod) string { return p.Key }
 
-// replace sets each of the objects, deletes what else is known, and reports whether the account changed.
-func replace[T, K any](
+// Replace sets each of the objects of a complete list, deletes what else is known, and reports whether one of the
+// calls did. set and deleteKey may change known.
+func Replace[T, K any](
 	known map[string]K, objects iter.Seq[T], key func(T) string, set func(T) bool, deleteKey func(string) bool,
 ) (changed bool) {
 	kept := make(map[string]struct{}, len(known))

@@ -1,7 +1,6 @@
 package devices
 
 import (
-	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -84,25 +83,6 @@ func (b *book) change(apply func() bool) (changed bool) {
 	defer b.mu.Unlock()
 	changed = apply()
 	return b.recount() || changed
-}
-
-// replace makes every change of a list: it sets each object and deletes what else is known.
-func replace[O, K any](
-	b *book, known func() map[string]K, all iter.Seq[O], name func(O) string, set func(O) bool, remove func(string) bool,
-) (changed bool) {
-	return b.change(func() (changed bool) {
-		kept := map[string]struct{}{}
-		for o := range all {
-			kept[name(o)] = struct{}{}
-			changed = set(o) || changed
-		}
-		for _, n := range slices.Collect(maps.Keys(known())) {
-			if _, keep := kept[n]; !keep {
-				changed = remove(n) || changed
-			}
-		}
-		return changed
-	})
 }
 
 func (b *book) setClass(c inventory.Class) bool {

@@ -214,8 +214,10 @@ func TestAListReplacesWhatIsKnown(t *testing.T) {
 	w.class("gpu", gpu, "")
 	w.slice(slice("gone", "a"))
 	stays := inventory.ParseSlice(slice("stays", "a"), w.presentSelectors())
-	replace(w.book, func() map[string]inventory.PoolID { return w.poolOf }, slices.Values([]inventory.Slice{stays}),
-		func(s inventory.Slice) string { return s.Name }, w.setSlice, w.deleteSlice)
+	w.change(func() bool {
+		return capacity.Replace(w.poolOf, slices.Values([]inventory.Slice{stays}),
+			func(s inventory.Slice) string { return s.Name }, w.setSlice, w.deleteSlice)
+	})
 	w.wants("after a list", map[string]int64{"stays": 1})
 }
 

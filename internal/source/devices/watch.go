@@ -12,6 +12,7 @@ import (
 	resourcev1 "k8s.io/api/resource/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/rest"
 
 	"proffer.dev/proffer/internal/capacity"
@@ -35,9 +36,9 @@ type Watch struct {
 	// synced is closed when every object has been seen once.
 	synced chan struct{}
 	once   sync.Once
-	// absent holds the kinds that are not listed, and why.
+	// absent holds the kinds that are not listed.
 	mu     sync.Mutex
-	absent map[string]string
+	absent sets.Set[string]
 }
 
 // New returns a Watch that brings devices to the sink, and calls wake, which must not block, whenever the account
@@ -45,7 +46,7 @@ type Watch struct {
 func New(config *rest.Config, sink Sink, wake func(), log logr.Logger) (*Watch, error) {
 	w := &Watch{
 		sink: sink, wake: wake, log: log, again: make(chan struct{}, 1), synced: make(chan struct{}),
-		absent: map[string]string{},
+		absent: sets.New[string](),
 	}
 	w.book = newBook(sink, newBounds(log), func() { signal(w.again) })
 	config = rest.CopyConfig(config)
@@ -64,9 +65,7 @@ func New(config *rest.Config, sink Sink, wake func(), log logr.Logger) (*Watch, 
 	w.api = api
 	b := w.book
 	w.classes = storeOf(w, "deviceclasses", func(c *classObject) inventory.Class { return c.kept },
-		func(c inventory.Class) string { return c.Name }, b.setClass, b.deleteClass, func() map[string]inventory.Class {
-			return b.classes
-		})
+		func(c inventory.Class) string { return c.Name }, b.setClass, b.deleteClass, b.classes)
 	return w, nil
 }
 
@@ -92,20 +91,21 @@ func (w *Watch) Done() <-chan struct{} { return w.synced }
 // storeOf returns a store that brings the objects of a kind to the book.
 func storeOf[O, V, K any](
 	w *Watch, resource string, kept func(O) V, name func(V) string, set func(V) bool, remove func(string) bool,
-	known func() map[string]K,
+	known map[string]K,
 ) *masked.Store[O] {
 	b := w.book
 	return masked.NewStore(resource,
 		func(o O) bool { return b.change(func() bool { return set(kept(o)) }) },
 		func(o O) bool { return b.change(func() bool { return remove(name(kept(o))) }) },
 		func(all iter.Seq[O]) bool {
-			return replace(b, known, func(yield func(V) bool) {
+			values := func(yield func(V) bool) {
 				for o := range all {
 					if !yield(kept(o)) {
 						return
 					}
 				}
-			}, name, set, remove)
+			}
+			return b.change(func() bool { return capacity.Replace(known, values, name, set, remove) })
 		}, w.wake).Optional(func(why error) { w.setAbsent(resource, why) })
 }
 
@@ -113,17 +113,16 @@ func storeOf[O, V, K any](
 func (w *Watch) setAbsent(resource string, why error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, was := w.absent[resource]
-	if (why != nil) == was {
+	if (why != nil) == w.absent.Has(resource) {
 		return
 	}
 	source := "kind " + resource
 	switch {
 	case why == nil:
-		delete(w.absent, resource)
+		w.absent.Delete(resource)
 		w.sink.SetUncounted(source, nil)
 	case apierrors.IsForbidden(why):
-		w.absent[resource] = why.Error()
+		w.absent.Insert(resource)
 		w.log.Error(why, "Devices do not count: apply the roles of this version, "+
 			"which let the operator list and watch this kind", "resource", resource)
 		w.sink.SetUncounted(source, []capacity.Uncounted{{
@@ -131,7 +130,7 @@ func (w *Watch) setAbsent(resource string, why error) {
 			Why:      "the operator may not list them: apply the roles of its version",
 		}})
 	default: // Older versions of Kubernetes do not serve it, and have no devices that a pod could ask for by name.
-		w.absent[resource] = why.Error()
+		w.absent.Insert(resource)
 		w.log.V(1).Info("A kind is not served", "resource", resource, "reason", why.Error())
 	}
 }
@@ -235,19 +234,19 @@ func (w *Watch) sliceStore() *masked.Store[*sliceObject] {
 	b := w.book
 	return storeOf(w, "resourceslices", func(s *sliceObject) inventory.Slice { return s.kept },
 		func(s inventory.Slice) string { return s.Name }, b.setSlice, b.deleteSlice,
-		func() map[string]inventory.PoolID { return b.poolOf })
+		b.poolOf)
 }
 
 func (w *Watch) claimStore() *masked.Store[*claimObject] {
 	b := w.book
 	return storeOf(w, "resourceclaims", func(c *claimObject) claim { return c.kept },
 		func(c claim) string { return c.key }, b.setClaim, b.deleteClaim,
-		func() map[string]*claimEntry { return b.claims })
+		b.claims)
 }
 
 func (w *Watch) ruleStore() *masked.Store[*ruleObject] {
 	b := w.book
 	return storeOf(w, "devicetaintrules", func(r *ruleObject) taintRule { return r.kept },
 		func(r taintRule) string { return r.name }, b.setRule, b.deleteRule,
-		func() map[string]*inventory.TaintRule { return b.rules })
+		b.rules)
 }
