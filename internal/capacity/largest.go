@@ -101,15 +101,9 @@ type nodeRoom struct {
 }
 
 func (l *Ledger) roomOn(a *nodeAccount) *nodeRoom {
-	requested := make([]total, len(a.allocatable))
-	for e := a.firstPod; e != nil; e = e.next {
-		for i, r := range listedRequests(a.allocatable, e.requests) {
-			requested[i].add(totalOf(r.amount))
-		}
-	}
 	room := &nodeRoom{of: a, free: make([]numberedAmount, 0, len(a.allocatable))}
 	for i, listed := range a.allocatable {
-		free := max(0, listed.amount-requested[i].amount())
+		free := max(0, listed.amount-a.requested[i].amount())
 		room.free = append(room.free, numberedAmount{listed.number, free})
 		switch l.names.infos[listed.number].name {
 		case CPU:

@@ -133,7 +133,7 @@ type shapeGroup struct {
 	exact   freeVector
 }
 
-// freeVector holds free amounts by column, and their size: see shapeColumns.sizeOf.
+// freeVector holds free amounts by column, and their size: see shapeColumns.sized.
 type freeVector struct {
 	amounts []int64
 	size    int64
