@@ -68,10 +68,8 @@ func request(o *rest.FederationOffer, amounts v1alpha1.Quantities) (v1alpha1.Qua
 		maps.Copy(all, available)
 		maps.DeleteFunc(all, func(_ corev1.ResourceName, q v1alpha1.Quantity) bool { return q.IsZero() })
 	}
-	for name, q := range all {
-		if most := available[name]; q.Cmp(most.Quantity) > 0 {
-			return nil, false
-		}
+	if !atMost(all, available) {
+		return nil, false
 	}
 	for _, name := range Required {
 		q, asked := all[name]
@@ -118,23 +116,23 @@ func fitNodes(o *rest.FederationOffer, amounts v1alpha1.Quantities) *int {
 	if len(amounts) == 0 || len(o.Shapes) == 0 {
 		return nil
 	}
-	nodes := 0
+	pod, nodes := maps.Clone(amounts), 0
+	delete(pod, corev1.ResourcePods) // The number of pods is not that of one pod.
 	for _, shape := range o.Shapes {
-		if hasRoom(shape.Free, amounts) {
+		if atMost(pod, shape.Free) {
 			nodes += int(shape.Nodes)
 		}
 	}
-	if nodes == 0 && hasRoom(o.LargestPod, amounts) {
+	if nodes == 0 && atMost(pod, o.LargestPod) {
 		nodes = 1
 	}
 	return &nodes
 }
 
-// hasRoom reports whether one pod of these amounts fits what is free. The number of pods is not
-// that of one pod.
-func hasRoom(free, amounts v1alpha1.Quantities) bool {
+// atMost reports whether no amount is more than in most, where a resource that is left out has 0.
+func atMost(amounts, most v1alpha1.Quantities) bool {
 	for name, q := range amounts {
-		if most := free[name]; name != corev1.ResourcePods && q.Cmp(most.Quantity) > 0 {
+		if limit := most[name]; q.Cmp(limit.Quantity) > 0 {
 			return false
 		}
 	}
