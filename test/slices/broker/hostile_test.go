@@ -29,7 +29,10 @@ func TestAHostileProviderIsShownAsWhatItIs(t *testing.T) {
 	offers.SetAPIVersion("proffer.dev/v1alpha1")
 	offers.SetKind("Offer")
 	lab.Cleanup(t, func(ctx context.Context) error {
-		lab.Check(t, clusters.Oslo.Client.DeleteAllOf(ctx, offers, client.InNamespace(lab.TenantNamespace("milan"))))
+		// On a busy machine the API server needs longer than the minute that it gives a request.
+		lab.Check(t, lab.Await(ctx, "the Offers are deleted", func(ctx context.Context) error {
+			return clusters.Oslo.Client.DeleteAllOf(ctx, offers, client.InNamespace(lab.TenantNamespace("milan")))
+		}))
 		return errors.Join(clusters.Oslo.RunOperator(ctx, "catalog"), Apply(ctx, clusters.Oslo, "provider"))
 	})
 	anything := `[{"op":"replace","path":"/spec/versions/0/schema","value":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]`
