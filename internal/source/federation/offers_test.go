@@ -241,7 +241,7 @@ func TestTheOffersOfAProviderTakeNoMoreMemoryThanIsAllowed(t *testing.T) {
 		}
 		text, err := json.Marshal(map[string]any{"items": items})
 		test.Must(t, err)
-		var kept [8]Reading
+		var kept [2]Reading
 		before := heap()
 		for i := range kept {
 			test.Must(t, kept[i].Read(bytes.NewReader(text), func() time.Time { return noon }))
