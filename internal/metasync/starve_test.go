@@ -15,17 +15,21 @@ func TestPoliciesThatChangeAllTheTimeDelayNoGrants(t *testing.T) {
 	each(t, func(t *testing.T, s *dbtest.Server) {
 		b := newBooks(t, s)
 		session := b.session()
+		var last *published
 		for i := range int64(3) {
 			p := nothing()
 			for n := range maxBatch {
 				p.policies[fmt.Sprint("p", n)] = policyVersion{"u", i}
 			}
 			p.grants[grantKey{"u1", "cpu"}] = grantOfSlice("rome", 1000*(i+1), price{})
-			if more, err := b.pass(t.Context(), session, of(p, nil)); err != nil || more != (i == 0) {
+			// The first transaction has no room for all of them. A later one may take too long on a busy machine.
+			if more, err := b.pass(t.Context(), session, of(p, nil)); err != nil || i == 0 && !more {
 				t.Fatal(more, err)
 			}
+			last = p
 			b.clock.pass(time.Second)
 		}
+		b.must(session, of(last, nil)) // It has nothing left to do if the transactions were fast.
 		check(t, b.intervals(grantRows), []interval{{"1000", "0s", "1s"}, {"2000", "1s", "2s"}, {"3000", "2s", ""}})
 		// Of each policy, one row a minute.
 		if n := b.intervals("SELECT COUNT(*), MIN(valid_from), MAX(valid_to) FROM proffer_policy_version"); n[0].Value != fmt.Sprint(maxBatch) {
