@@ -33,6 +33,10 @@ var plain = []string{
 	"test/monitoring", "test/openapi", "test/page", "test/plugin", "test/slices/...",
 }
 
+// twice are packages that are tested in both ways: with the race detector, their explorations of all orders of events
+// are short.
+var twice = []string{"internal/controllers/slice"}
+
 // isPlain reports whether a place is tested without the race detector.
 func isPlain(place string) bool {
 	return slices.ContainsFunc(plain, func(p string) bool {
@@ -73,7 +77,9 @@ func plan(ctx context.Context, s settings) ([]*moduleRun, error) {
 	for _, module := range s.modules {
 		packages, left, err := packagesOf(ctx, here, module, s.unit)
 		with := slices.DeleteFunc(slices.Clone(packages), func(p testPackage) bool { return p.plain })
-		without := slices.DeleteFunc(packages, func(p testPackage) bool { return !p.plain })
+		without := slices.DeleteFunc(packages, func(p testPackage) bool {
+			return !p.plain && !slices.Contains(twice, p.Place)
+		})
 		if len(with) > 0 || len(without) == 0 { // A run of no packages says that there are none.
 			runs = append(runs, &moduleRun{module: module, race: true, packages: with, left: left, err: err})
 		}

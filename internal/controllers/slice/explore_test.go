@@ -16,6 +16,7 @@ import (
 
 	"proffer.dev/proffer/internal/grant/holding"
 	"proffer.dev/proffer/internal/offer"
+	"proffer.dev/proffer/test/kubetest"
 )
 
 // The exploration visits every order in which a leader decides and writes while consumers edit, delete
@@ -365,6 +366,7 @@ func TestNoOrderOfEventsGrantsTwiceWhatPodsMayUse(t *testing.T) {
 			t.Parallel()
 			synctest.Test(t, func(t *testing.T) {
 				s.process, s.acting = newProcess(t), max(s.acting, 1)
+				s.depth = kubetest.Fewer(s.depth, 2) // Nothing in it runs at the same time.
 				states, fault := explore(&s)
 				t.Logf("%d states to a depth of %d", states, s.depth)
 				if fault != "" {
