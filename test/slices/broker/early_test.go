@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -50,9 +51,11 @@ func TestTheCallsOfTheEarlyBrokerWork(t *testing.T) {
 		shell, err := clusters.Shell(t.Context(), t.TempDir(), "", "-eu", "-c", `kubectl() { milan "$@"; }; `+command)
 		lab.Must(t, err)
 		shell.Env = append(shell.Env, "CURL_HOME="+dir, "TOKEN="+token)
+		var said bytes.Buffer
+		shell.Stderr = &said
 		out, err := shell.Output()
 		if err != nil {
-			t.Fatalf("%s: %v", command, err)
+			t.Fatalf("%s: %v: %s", command, err, &said)
 		}
 		switch {
 		case strings.Contains(command, "create token"):

@@ -52,7 +52,7 @@ func (c *Cluster) Ask(ctx context.Context, token, method, path string) (string, 
 // NewToggler returns the token of a new account that may disable and enable the providers of the
 // operator's Orchestrations.
 func (c *Cluster) NewToggler(t testing.TB) (token string) {
-	return c.NewAccount(t, "broker-client", "proffer-toggle")
+	return c.NewAccount(t, "toggler", "proffer-toggle")
 }
 
 // Toggle has the operator disable or enable a provider, as a client of the early broker does, and returns the answer.
