@@ -132,6 +132,7 @@ func (l *Ledger) setAllocatable(a *nodeAccount, i int, amount int64) {
 	}
 	free := a.freeOf(i)
 	a.allocatable[i].amount = amount
+	l.changeSingle(a)
 	if a.cell == nil || c < 0 {
 		return
 	}

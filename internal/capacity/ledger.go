@@ -57,6 +57,8 @@ type nodeAccount struct {
 	firstPod *podEntry
 	// cell is the cell of the pools that the node is in, nil for no pool.
 	cell *cellSums
+	// single is the Single of the last View, nil if it has changed.
+	single *Single
 	// filtered is why filters leave the node out, by their text, empty if they do not: each is asked
 	// once about each state of a node, a ContentFilter once about each content.
 	filtered map[string]string
@@ -399,6 +401,7 @@ func (l *Ledger) dropIfEmpty(a *nodeAccount) {
 // addPod adds a pod to its node and to the sums.
 func (l *Ledger) addPod(e *podEntry) {
 	a := e.on
+	l.changeSingle(a)
 	e.next = a.firstPod
 	if e.next != nil {
 		e.next.previous = e
@@ -415,6 +418,7 @@ func (l *Ledger) addPod(e *podEntry) {
 
 // removePod undoes addPod, and releases the pod's names.
 func (l *Ledger) removePod(e *podEntry) {
+	l.changeSingle(e.on)
 	e.on.countRequested(e, (*total).subtract)
 	if e.consumer == "" {
 		l.countLocalPod(e, (*total).subtract)

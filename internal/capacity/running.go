@@ -27,6 +27,8 @@ type runningSums struct {
 	// that View.
 	changedUses map[string]struct{}
 	uses        Uses
+	// singles is from the last View, nil if a node or its pods have changed.
+	singles []Single
 }
 
 // poolSums holds the sums over the nodes of one selection: the sums of its cells.
@@ -126,7 +128,7 @@ func (l *Ledger) View(selections []Selection, asked ...string) View {
 		l.uses = l.uses.with(changes)
 		clear(l.changedUses)
 	}
-	v.Used = l.uses
+	v.Used, v.Singles = l.uses, l.singlesOf()
 	return v
 }
 
@@ -139,7 +141,9 @@ func (l *Ledger) updateSelections(selections []Selection) bool {
 	for i, s := range selections {
 		keys[i] = s.Key()
 	}
-	same := slices.Equal(l.keys, keys)
+	// Which of them list single nodes is no part of a key.
+	sameSingles := slices.EqualFunc(l.selections, selections, func(a, b Selection) bool { return a.Single == b.Single })
+	same := slices.Equal(l.keys, keys) && sameSingles
 	if !same {
 		l.resell(slices.ContainsFunc(selections, func(s Selection) bool { return s.Peers != nil }))
 	}
@@ -207,6 +211,7 @@ func (l *Ledger) recompute() {
 
 // joinPools adds a node with its pods to the sums. Nothing of them may change until leavePools.
 func (l *Ledger) joinPools(a *nodeAccount) {
+	l.changeSingle(a)
 	var pools []int
 	if l.counts(a) {
 		for i, s := range l.selections {
@@ -233,6 +238,7 @@ func (l *Ledger) joinPools(a *nodeAccount) {
 
 // leavePools undoes joinPools.
 func (l *Ledger) leavePools(a *nodeAccount) {
+	l.changeSingle(a)
 	l.countConsumerPods(a, -1, (*total).subtract)
 	for _, p := range l.pools {
 		if _, out := p.leftOut[a]; out {

@@ -19,6 +19,8 @@ type Selection struct {
 	Early, Filters []NodeFilter
 	// Peers selects virtual nodes instead of nodes of this cluster's own; nil for the latter.
 	Peers *Peers
+	// Single lists each node of the pool in View.Singles. It makes no other pool: Key does not include it.
+	Single bool
 }
 
 // Peers selects virtual nodes.

@@ -97,6 +97,8 @@ type View struct {
 	// Cells partition the nodes of all pools: the nodes of a cell are in the same pools. They are
 	// ordered by these pools, then by peer.
 	Cells []Cell
+	// Singles are the nodes of the pools whose Selection is Single, by name.
+	Singles []Single
 	// Used holds the requests of the pods of each consumer.
 	Used Uses
 }
