@@ -31,5 +31,15 @@ type CatalogOf struct {
 	*Evaluated `json:",omitempty"`
 	ClusterID  string `json:"clusterID"`
 	// Entries holds the entries of the classes that are shown to the consumer, by class.
-	Entries []v1alpha1.OfferStatus `json:"entries"`
+	Entries []CatalogEntry `json:"entries"`
 }
+
+// CatalogEntry is an entry of the catalog.
+type CatalogEntry struct {
+	v1alpha1.OfferStatus
+	// Fit is Node if each ResourceSlice of the class is granted from one node, absent if all are granted from the pool.
+	Fit v1alpha1.SliceFit `json:"fit,omitempty"`
+}
+
+// FromOneNode is in the message of an entry whose Fit is Node: an Offer, which a consumer reads, has no field for it.
+const FromOneNode = "each ResourceSlice is granted from one node"

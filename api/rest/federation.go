@@ -34,12 +34,16 @@ type FederationOffer struct {
 	v1alpha1.OfferStatus
 	// Expired is true if ValidUntil has passed: nobody keeps the amounts up to date.
 	Expired bool `json:"expired,omitempty"`
+	// Fit is that of the CatalogEntry, by the message of the Offer.
+	Fit v1alpha1.SliceFit `json:"fit,omitempty"`
 	// FitNodes is how many nodes, at least, have room now for one pod of all amounts that have to
 	// fit, apart from pods. It is absent without such amounts, and without shapes.
 	FitNodes *int `json:"fitNodes,omitempty"`
 	// Command asks for all that is available, or for the amounts that have to fit. It is absent if nothing
 	// can be asked for.
 	Command string `json:"command,omitempty"`
+	// Commands ask for as many nodes as kubectl proffer catalog --nodes has, one each. Then there is no Command.
+	Commands []string `json:"commands,omitempty"`
 }
 
 // FederationPeering is what Liqo v1 has about a provider in this cluster.

@@ -156,11 +156,25 @@ type Policy struct {
 	Consumers int `json:"consumers"`
 	// Slices is the number of ResourceSlices that it grants something.
 	Slices int32 `json:"slices"`
+	// SeatsLost is the number of ResourceSlices whose node is not usable any longer, and that wait for another one. It
+	// is absent for none.
+	SeatsLost int32 `json:"seatsLost,omitempty"`
 	// Nodes is the number of nodes in its pool, absent for fixed amounts, as are the three amounts.
 	Nodes     *int    `json:"nodes,omitempty"`
 	Capacity  Amounts `json:"capacity,omitempty"`
 	Committed Amounts `json:"committed,omitempty"`
 	Remaining Amounts `json:"remaining,omitempty"`
+}
+
+// LostSeats says how many ResourceSlices wait for a node, empty for none.
+func (p Policy) LostSeats() string {
+	switch p.SeatsLost {
+	case 0:
+		return ""
+	case 1:
+		return "1 ResourceSlice has lost its node and waits for another one."
+	}
+	return fmt.Sprintf("%d ResourceSlices have lost their node and wait for another one.", p.SeatsLost)
 }
 
 // Condition is one condition of a policy, without its generation and times.
@@ -254,8 +268,34 @@ type Slice struct {
 	Granted Amounts           `json:"granted,omitempty"`
 	// Accepted reports whether the slice is, or is about to be, accepted.
 	Accepted bool `json:"accepted"`
+	// Seat is the name of the node that it is granted from, or was if that is not usable any longer. It is absent for a
+	// slice that is granted from a pool.
+	Seat string `json:"seat,omitempty"`
+	// SeatState is SeatCordoned or SeatLost, absent for a node that is usable.
+	SeatState string `json:"seatState,omitempty"`
 	// Because is the message of the answer.
 	Because string `json:"because,omitempty"`
+}
+
+// The states of a node that is not usable.
+const (
+	// SeatCordoned: the node is cordoned. The slice keeps what it has, and is granted nothing more.
+	SeatCordoned = "Cordoned"
+	// SeatLost: the node is gone or not usable. The slice waits for another one.
+	SeatLost = "Lost"
+)
+
+// On says where the slice is, as in "on n1" or "on n1, which is cordoned". It is empty without a seat.
+func (s *Slice) On() string {
+	switch {
+	case s.Seat == "":
+		return ""
+	case s.SeatState == SeatCordoned:
+		return "on " + s.Seat + ", which is cordoned"
+	case s.SeatState == SeatLost:
+		return "was on " + s.Seat + ", which is gone or not usable"
+	}
+	return "on " + s.Seat
 }
 
 // Pod is a pod that counts as a consumer's.

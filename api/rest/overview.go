@@ -55,6 +55,8 @@ type Finding struct {
 	// Since is the time since when it is so, absent if that is not known. For a ResourceSlice that waits, it is the
 	// time of its creation; for one that is capped, the time since when it has been accepted.
 	Since *time.Time `json:"since,omitempty"`
+	// Seat is the node from which a ResourceSlice is granted, as in Slice. It is absent for anything else.
+	Seat string `json:"seat,omitempty"`
 	// Page is the page of the dashboard about it, relative to /ui/, absent for none.
 	Page string `json:"page,omitempty"`
 	// Do is the command to type.

@@ -104,9 +104,15 @@ type WorldSlice struct {
 	Recorded Amounts `json:"recorded,omitempty"`
 	// Falling is the part of a fixed grant that counts until the next answer is written, and is gone then.
 	Falling Amounts `json:"falling,omitempty"`
+	// Nodes holds the labels by which the request narrows the nodes of its seat. Creator is the name by which pods refer
+	// to the slice.
+	Nodes   map[string]string `json:"nodes,omitempty"`
+	Creator string            `json:"creator,omitempty"`
 	// GrantedBy is the policy that Granted came from, or several of which it may have come, with a comma between
-	// them. GrantedIn is the class at that time, and Reclaim the policy's reclaim.
+	// them. Seat is the node from which each of them granted it, with commas likewise, empty if none granted it from
+	// one node. GrantedIn is the class at that time, and Reclaim the policy's reclaim.
 	GrantedBy string           `json:"grantedBy,omitempty"`
+	Seat      string           `json:"seat,omitempty"`
 	GrantedIn string           `json:"grantedIn,omitempty"`
 	Reclaim   v1alpha1.Reclaim `json:"reclaim,omitempty"`
 	// Fixed is set if the grant cannot change, Frozen if nothing new is granted, Invalid if the request

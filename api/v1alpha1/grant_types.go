@@ -33,6 +33,7 @@ const (
 // +kubebuilder:printcolumn:name="Memory",type=string,JSONPath=`.spec.resources.memory`
 // +kubebuilder:printcolumn:name="Pods",type=string,JSONPath=`.spec.resources.pods`
 // +kubebuilder:printcolumn:name="Policy",type=string,priority=1,JSONPath=`.spec.policy`
+// +kubebuilder:printcolumn:name="Seat",type=string,priority=1,JSONPath=`.spec.seat`
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.spec.since`
 type Grant struct {
 	metav1.TypeMeta   `json:",inline"`
@@ -144,6 +145,13 @@ type GrantedShare struct {
 	// +optional
 	// +kubebuilder:validation:MaxLength=253
 	Nodes string `json:"nodes,omitempty"`
+
+	// Seat is the name of the node from which each policy granted them, with a comma between them, and
+	// nothing for a policy that grants from all of its nodes. While a ResourceSlice moves, it names both
+	// nodes until the answer is known to be stored.
+	// +optional
+	// +kubebuilder:validation:MaxLength=1152
+	Seat string `json:"seat,omitempty"`
 
 	// Reclaim is the reclaim of the policy. It applies to the grant after the policy is deleted.
 	// +optional

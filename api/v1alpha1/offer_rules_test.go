@@ -220,6 +220,29 @@ var sliceRules = []rule{
 		want:    `spec.slices.nodeSelector[dedicated]: Invalid value: "-b": write a label value: letters, digits, hyphens, underscores and dots, with a letter or digit first and last`,
 	},
 	{
+		name:    "a node key has the length of a label's key",
+		valid:   []string{seated("nodeKey: " + longestName)},
+		invalid: seated("nodeKey: a" + longestName),
+		want:    `spec.slices.nodeKey: Too long: may not be more than 317 bytes`,
+	},
+	{
+		name:    "request keys are labels",
+		valid:   []string{seated("requestKeys: [zone, example.com/disk]"), seated("requestKeys: []")},
+		invalid: seated("requestKeys: [zone, -disk]"),
+		want:    `spec.slices.requestKeys[1]: Invalid value: "-disk": write the key of a label, such as zone or topology.kubernetes.io/zone`,
+	},
+	{
+		name:    "at most 8 request keys",
+		valid:   []string{seated("requestKeys: [" + numbered("k", 8) + "]")},
+		invalid: seated("requestKeys: [" + numbered("k", 9) + "]"),
+		want:    `spec.slices.requestKeys: Too many: 9: must have at most 8 items`,
+	},
+	{
+		name:    "each request key once",
+		invalid: seated("requestKeys: [zone, zone]"),
+		want:    `spec.slices.requestKeys[1]: Duplicate value: "zone"`,
+	},
+	{
 		name:    "storage classes have names",
 		valid:   []string{sliced("{storageClasses: []}"), sliced("{storageClasses: [fast, slow.example.com]}")},
 		invalid: sliced("{storageClasses: [a b]}"),
@@ -260,6 +283,11 @@ var longestName = strings.Repeat("p", 253) + "/" + strings.Repeat("n", 63)
 
 func sliced(slices string) string {
 	return "class: gold\n" + fixedOffer + "\nslices: " + slices
+}
+
+// seated returns a policy with fit: Node and a further field of slices.
+func seated(field string) string {
+	return fitting("{}", "{fit: Node, enforcePlacement: true, "+field+"}")
 }
 
 // numbered returns n different names: c0, c1 and so on.

@@ -26,14 +26,14 @@ type PolicyOffer struct {
 	// +optional
 	Nodes *Nodes `json:"nodes,omitempty"`
 
-	// Peers offers a share of what other clusters give to this one, as one pool for all consumers of the
-	// policy. It follows the rules of nodes, over the virtual nodes of these clusters. What a consumer gives
-	// itself is never offered back to it.
+	// Peers offers a share of what other clusters give to this one, as one pool for all consumers of the policy. The
+	// rules of nodes apply to the virtual nodes of these clusters. What a consumer gives itself is never offered back
+	// to it.
 	// +optional
 	Peers *Peers `json:"peers,omitempty"`
 
-	// External offers each consumer what an existing external resource monitor of Liqo v0.6 to v0.10
-	// answers for it, such as one of Liqo's resource plugins.
+	// External offers each consumer what an existing resource monitor of Liqo v0.6 to v0.10 answers for it, such as
+	// one of Liqo's resource plugins.
 	// +optional
 	External *External `json:"external,omitempty"`
 
@@ -56,9 +56,9 @@ type PolicyOffer struct {
 	// +optional
 	Max Quantities `json:"max,omitempty"`
 
-	// MaxPercent limits the offer to each consumer to this share of the pool, in percent, 1 to 100. It follows
-	// the pool as that changes, and is rounded down. If max has the resource too, the smaller of the two
-	// counts. Only with nodes and peers. Default: no limit.
+	// MaxPercent limits the offer to each consumer to this share of the pool, in percent, 1 to 100. It follows the
+	// pool, and is rounded down. If max has the resource too, the smaller one counts. Only with nodes and peers.
+	// Default: no limit.
 	// +optional
 	MaxPercent *Share `json:"maxPercent,omitempty"`
 
@@ -68,11 +68,10 @@ type PolicyOffer struct {
 	// +kubebuilder:validation:MinProperties=1
 	MaxPercentages Shares `json:"maxPercentages,omitempty"`
 
-	// Resources restricts the offer to these resources, even if fixed, max or an override has
-	// others. A resource that was offered before and is not in the list is offered as 0. Default:
-	// with fixed, the resources of fixed; with nodes and peers, all resources that the nodes list, but
-	// those that no pod asks for, such as attachable-volumes-*, only if the policy names them; with
-	// external, all resources that are answered.
+	// Resources restricts the offer to these resources, even if fixed, max or an override has others. A resource that
+	// was offered before and is not in the list is offered as 0. Default: with fixed, the resources of fixed; with
+	// nodes and peers, all that the nodes list, but those that no pod asks for, such as attachable-volumes-*, only if
+	// the policy names them; with external, all that are answered.
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MinItems=1
@@ -104,25 +103,23 @@ type Nodes struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Filter is an expression in CEL that is true for the nodes to offer. It is evaluated on the nodes
-	// that the selector matches and that are usable, when the policy or the node changes. Its variable
-	// is node, with name, labels (texts by key) and allocatable (quantities by resource name). A node
-	// that it fails on, for example because a label is missing, is left out. Omitted: every such node.
+	// Filter is an expression in CEL that is true for the nodes to offer. It is evaluated on usable nodes that the
+	// selector matches, when the policy or the node changes. Its variable is node, with name, labels (texts by key)
+	// and allocatable (quantities by resource name). A node that it fails on, such as one without the label, is left
+	// out. Omitted: every such node.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Filter string `json:"filter,omitempty" text:"node filter"`
 
-	// Count defines which capacity of the nodes counts. Free (default): what this cluster's own pods
-	// leave free, less what is left on nodes that take no more pods. Allocatable: everything
-	// allocatable, including what is in use.
+	// Count defines which capacity of the nodes counts. Free (default): what this cluster's own pods leave free, less
+	// what is left on nodes that take no more pods. Allocatable: all of it, also what is in use.
 	// +optional
 	// +kubebuilder:default=Free
 	Count NodeCount `json:"count,omitempty"`
 
-	// Tolerations admit nodes with taints. A node counts only if they tolerate all of its NoSchedule
-	// and NoExecute taints; PreferNoSchedule taints have no effect. The consumer's pods still need
-	// tolerations of their own.
+	// Tolerations admit nodes with taints. A node counts only if they tolerate all of its NoSchedule and NoExecute
+	// taints; PreferNoSchedule taints have no effect. The consumer's pods need their own.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
@@ -150,17 +147,16 @@ type Peers struct {
 	// +kubebuilder:validation:MaxItems=256
 	ClusterIDs []ClusterID `json:"clusterIDs,omitempty"`
 
-	// Count defines which capacity of the virtual nodes counts. Free (default): what this cluster's own
-	// pods leave free. Allocatable: everything allocatable, including what is in use.
+	// Count defines which capacity of the virtual nodes counts. Free (default): what this cluster's own pods leave
+	// free. Allocatable: all of it, also what is in use.
 	// +optional
 	// +kubebuilder:default=Free
 	Count NodeCount `json:"count,omitempty"`
 
-	// Depth is how far from its owner capacity may be resold. A virtual node counts if its label
-	// proffer.dev/depth is below it. A node without the label has depth 0: the peer owns it. The
-	// answers to ResourceSlices of the class carry the label, with this depth. So clusters that resell to
-	// each other in a circle do not count the same capacity again. 1 to 8. Default: 1, which resells only
-	// what peers have themselves.
+	// Depth is how far from its owner capacity may be resold. A virtual node counts if its label proffer.dev/depth is
+	// below it. A node without the label has depth 0: the peer owns it. Answers to ResourceSlices of the class carry
+	// the label, with this depth, so that clusters that resell to each other in a circle do not count the same
+	// capacity again. 1 to 8. Default: 1, only what peers have themselves.
 	// +optional
 	// +kubebuilder:default=1
 	// +kubebuilder:validation:Minimum=1
@@ -199,8 +195,7 @@ const (
 // with an amount that is negative or not an amount, without any amount, or with more than 64 names is
 // refused. Before its first answer nothing is offered.
 type External struct {
-	// Address is where the monitor listens: a host name or IP address, and a port. The operator
-	// connects to it from its own pod.
+	// Address is where the monitor listens: a host name or IP address, and a port. The operator's pod connects to it.
 	// +required
 	// +kubebuilder:validation:MaxLength=259
 	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Za-z0-9]([-A-Za-z0-9.]*[A-Za-z0-9])?|[[][0-9A-Fa-f:.]+[]]):([1-9][0-9]{0,3}|[1-5][0-9]{4}|6[0-4][0-9]{3}|65[0-4][0-9]{2}|655[0-2][0-9]|6553[0-5])$')",message="an address is a host and a port: write it as in liqo-fixed-resources-plugin.liqo:6001, 10.0.0.7:6001 or [fd00::7]:6001"
@@ -221,9 +216,8 @@ type External struct {
 	// +kubebuilder:validation:Maximum=30
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// OnFailure defines what is offered while the monitor is unavailable, which is when reading from it
-	// has failed for 10 seconds. Keep (default): what it answered last. Zero: 0 of what it answered
-	// last, within reclaim.
+	// OnFailure defines what is offered while the monitor is unavailable: reading from it has failed for 10 seconds.
+	// Keep (default): what it answered last. Zero: 0 of that, within reclaim.
 	// +optional
 	// +kubebuilder:default=Keep
 	OnFailure OnFailure `json:"onFailure,omitempty"`

@@ -34,7 +34,7 @@ func TestOmittedFieldsGetTheirDefaults(t *testing.T) {
 		Offer:                  v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{Count: v1alpha1.NodeCountFree}},
 		UpdateThresholdPercent: new(int32(5)),
 		Reclaim:                v1alpha1.ReclaimUnused,
-		Slices:                 &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessCap},
+		Slices:                 &v1alpha1.Slices{OnExcess: v1alpha1.OnExcessCap, Fit: v1alpha1.FitPool},
 	}
 	if diff := cmp.Diff(want, get(t, "defaults").Spec); diff != "" {
 		t.Errorf("spec (-want +got):\n%s", diff)

@@ -86,33 +86,35 @@ const (
 // ResourcePolicySpec defines what is offered, and to which consumers.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.slices) || (has(self.class) && self.class.size() > 0)",message="slices answers the ResourceSlices of a class: set class, or leave slices out"
-// +kubebuilder:validation:XValidation:rule="!has(self.slices) || !has(self.slices.enforcePlacement) || !self.slices.enforcePlacement || (has(self.slices.nodeSelector) ? self.slices.nodeSelector.size() > 0 : has(self.offer.peers) || has(self.offer.nodes) && has(self.offer.nodes.selector) && has(self.offer.nodes.selector.matchLabels) && self.offer.nodes.selector.matchLabels.size() > 0)",message="enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector"
+// +kubebuilder:validation:XValidation:rule="!has(self.slices) || !has(self.slices.enforcePlacement) || !self.slices.enforcePlacement || (has(self.slices.fit) && self.slices.fit == 'Node') || (has(self.slices.nodeSelector) ? self.slices.nodeSelector.size() > 0 : has(self.offer.peers) || has(self.offer.nodes) && has(self.offer.nodes.selector) && has(self.offer.nodes.selector.matchLabels) && self.offer.nodes.selector.matchLabels.size() > 0)",message="enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector"
+// +kubebuilder:validation:XValidation:rule="!has(self.slices) || !has(self.slices.fit) || self.slices.fit != 'Node' || (has(self.offer.nodes) && (!has(self.offer.nodes.count) || self.offer.nodes.count == 'Free'))",message="fit: Node grants from nodes of this cluster: set offer.nodes with count Free, or fit: Pool"
+// +kubebuilder:validation:XValidation:rule="!has(self.slices) || !has(self.slices.fit) || self.slices.fit != 'Node' || (has(self.slices.enforcePlacement) && self.slices.enforcePlacement)",message="fit: Node needs pods that stay on the node of the answer: set enforcePlacement: true, or fit: Pool"
+// +kubebuilder:validation:XValidation:rule="!has(self.slices) || (has(self.slices.fit) && self.slices.fit == 'Node') || !has(self.slices.nodeKey) && !has(self.slices.requestKeys)",message="nodeKey and requestKeys are for fit: Node: set fit: Node, or leave them out"
+// +kubebuilder:validation:XValidation:rule="!has(self.slices) || !has(self.slices.fit) || self.slices.fit != 'Node' || !has(self.slices.nodeSelector) || !((has(self.slices.nodeKey) ? self.slices.nodeKey : 'kubernetes.io/hostname') in self.slices.nodeSelector)",message="with fit: Node, the answer names the node by nodeKey: remove that label from nodeSelector"
 // +kubebuilder:validation:XValidation:rule="!(has(self.offer.fixed) || has(self.offer.external)) || !has(self.overrides) || self.overrides.all(o, !has(o.offer.maxPercent) && !has(o.offer.maxPercentages))",message="maxPercent and maxPercentages of an override apply to nodes and peers: with fixed and external, use max"
 // +kubebuilder:validation:XValidation:rule="!has(self.pausedUntil) || (has(self.mode) && self.mode == 'Paused')",message="pausedUntil ends a pause: set mode to Paused, or leave pausedUntil out"
 // +kubebuilder:validation:XValidation:rule="!has(self.catalog) || (has(self.class) && self.class.size() > 0)",message="catalog describes a class that ResourceSlices ask for: set class, or leave catalog out"
 // +kubebuilder:validation:XValidation:rule="!has(self.catalog) || !has(self.catalog.showProviders) || !self.catalog.showProviders || has(self.offer.peers)",message="showProviders lists who stands behind offer.peers: set offer.peers, or leave showProviders out"
 type ResourcePolicySpec struct {
-	// Class is the pool that the policy applies to: a class of ResourceSlices in Liqo v1, a pool in
-	// v0.9 and v0.10. It is a DNS-1123 label. When it is changed, the offers in the old class become
-	// 0, unless another policy takes over. "default" is refused, because Liqo itself answers that
-	// class. Default: the unnamed pool.
+	// Class is the pool that the policy applies to: a class of ResourceSlices in Liqo v1, a pool in v0.9 and v0.10. It
+	// is a DNS-1123 label. After a change, the offers in the old class become 0, unless another policy takes over.
+	// "default" is refused: Liqo itself answers it. Default: the unnamed pool.
 	// +optional
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self != 'default'",message="Liqo answers the class default itself: choose another name, or leave class out for the unnamed pool"
 	// +kubebuilder:validation:XValidation:rule="self.size() == 0 || self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a class is a DNS-1123 label: write lower-case letters, digits and hyphens, with a letter or digit first and last, such as gold"
 	Class string `json:"class,omitempty" text:"class"`
 
-	// Priority decides between policies of one class that apply to the same consumer: the highest
-	// wins. With equal priority the oldest policy wins, then the first by name. Default: 0.
+	// Priority decides between policies of one class that apply to the same consumer: the highest wins, then the
+	// oldest policy, then the first by name. Default: 0.
 	// +optional
 	Priority int32 `json:"priority,omitempty"`
 
-	// Mode defines whether the policy is in force: Active (default), Paused, Stopped or DryRun. A Paused
-	// policy decides as before, and what its consumers have stays as it is: offers neither rise nor fall,
-	// ResourceSlices are granted nothing more, and nothing is taken back, whatever happens to the spec
-	// and to the nodes. A consumer that has nothing is offered 0. A Stopped policy decides as before and
-	// offers 0 of everything; reclaim says what consumers keep meanwhile. A DryRun is evaluated as if it
-	// were in force; its status shows what the consumers would be offered, and nothing is published.
+	// Mode defines whether the policy is in force. Default: Active. A Paused policy decides as before, and what its
+	// consumers have stays as it is, whatever happens to the spec and the nodes: offers neither rise nor fall, and
+	// ResourceSlices are granted nothing more and lose nothing. A consumer that has nothing is offered 0. A Stopped
+	// policy decides as before and offers 0 of everything; reclaim says what consumers keep meanwhile. A DryRun
+	// publishes nothing: its status shows what the consumers would be offered.
 	// +optional
 	// +kubebuilder:default=Active
 	// +kubebuilder:validation:Enum=Active;Paused;Stopped;DryRun
@@ -139,29 +141,27 @@ type ResourcePolicySpec struct {
 	// +required
 	Offer PolicyOffer `json:"offer"`
 
-	// Overrides replace parts of the offer for some of the policy's consumers; at most 64. Only the
-	// first override that matches a consumer applies. An override never extends the policy to further
-	// consumers.
+	// Overrides replace parts of the offer for some of the policy's consumers; at most 64. Only the first that matches
+	// a consumer applies. None extends the policy to further consumers.
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Overrides []Override `json:"overrides,omitempty"`
 
-	// UpdateThresholdPercent holds back small changes. A change of capacity or use is published when
-	// some resource of an offer has changed by more than this percentage, 0 to 100, of the amount
-	// published last. With 0 every change is published. An edit of the policy, a resource that is
-	// added or removed, a change to or from 0, and each change of devices, such as nvidia.com/gpu, are
-	// always published. Unless it is 0, a pool of free capacity follows small changes with a delay,
-	// except for devices. Default: 5.
+	// UpdateThresholdPercent holds back small changes. A change of capacity or use is published when some resource of
+	// an offer has changed by more than this percentage, 0 to 100, of the amount published last. With 0 every change
+	// is published. An edit of the policy, an added or removed resource, a change to or from 0, and each change of
+	// devices, such as nvidia.com/gpu, are always published. Unless it is 0, a pool of free capacity follows small
+	// changes with a delay, except for devices. Default: 5.
 	// +optional
 	// +kubebuilder:default=5
 	// +kubebuilder:validation:Minimum=0
 	// +kubebuilder:validation:Maximum=100
 	UpdateThresholdPercent *int32 `json:"updateThresholdPercent,omitempty"`
 
-	// Reclaim defines what is taken back when an offer falls. Unused (default): only what the
-	// consumer's own pods do not request. Evict: everything, at once, even to 0, which evicts pods.
-	// Retain: nothing that was granted, and nothing that the consumer's pods request.
+	// Reclaim defines what is taken back when an offer falls. Unused (default): only what the consumer's own pods do
+	// not request. Evict: everything, at once, even to 0, which evicts pods. Retain: nothing that was granted or that
+	// the consumer's pods request.
 	// +optional
 	// +kubebuilder:default=Unused
 	Reclaim Reclaim `json:"reclaim,omitempty"`
@@ -214,10 +214,9 @@ type Consumers struct {
 	// +kubebuilder:validation:XValidation:rule="!has(self.matchExpressions) || self.matchExpressions.size() <= 64",message="a selector has at most 64 matchExpressions: write fewer"
 	Selector *metav1.LabelSelector `json:"selector,omitempty"`
 
-	// Filter is an expression in CEL that is true for the consumers to select, among those of
-	// clusterIDs or selector. Its variable is consumer, with labels (texts by key): those that selector
-	// reads. A consumer that it fails on, for example because a label is missing, is not selected.
-	// Omitted: every such consumer.
+	// Filter is an expression in CEL that is true for the consumers to select, among those of clusterIDs or selector.
+	// Its variable is consumer, with labels (texts by key): those that selector reads. A consumer that it fails on,
+	// such as one without the label, is not selected. Omitted: every such consumer.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
@@ -241,8 +240,7 @@ type Override struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.fixed) || has(self.max) || has(self.maxPercent) || has(self.maxPercentages)",message="an override needs a change: set fixed, max, maxPercent or maxPercentages"
 type OverrideOffer struct {
-	// Fixed amounts replace the amounts of the policy for these resources, with offer.fixed,
-	// offer.nodes, offer.peers and offer.external alike. Max still applies.
+	// Fixed amounts replace what the policy offers of these resources, whatever its source. Max still applies.
 	// +optional
 	// +kubebuilder:validation:MinProperties=1
 	Fixed Quantities `json:"fixed,omitempty"`

@@ -94,6 +94,16 @@ func admissionMessages(t *testing.T) []string {
 
 const placementNeedsLabels = `spec: Invalid value: enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector`
 
+const (
+	fitNeedsNodes = `spec: Invalid value: fit: Node grants from nodes of this cluster: set offer.nodes with count Free, or fit: Pool`
+	fitForKeys    = `spec: Invalid value: nodeKey and requestKeys are for fit: Node: set fit: Node, or leave them out`
+)
+
+// fitting returns a policy of nodes with slices.
+func fitting(nodes, slices string) string {
+	return "class: gold\noffer: {nodes: " + nodes + "}\nslices: " + slices
+}
+
 // The messages of config/admission on amounts are those of the operator.
 func TestTheAPIServerAndTheOperatorHaveTheSameRulesOnAmounts(t *testing.T) {
 	messages := admissionMessages(t)
@@ -270,6 +280,51 @@ var specRules = []rule{
 		},
 		invalid: sliced("{enforcePlacement: true}"),
 		want:    placementNeedsLabels,
+	},
+	{
+		name: "a fit of nodes needs nodes of this cluster",
+		valid: []string{
+			fitting("{count: Free}", "{fit: Node, enforcePlacement: true, nodeKey: example.com/name, requestKeys: [zone, disk]}"),
+			fitting("{}", "{fit: Node, enforcePlacement: true, nodeSelector: {pool: gold}}"),
+			fitting("{count: Allocatable}", "{fit: Pool}"), sliced("{fit: Pool}"),
+		},
+		invalid: sliced("{fit: Node, enforcePlacement: true}"),
+		want:    fitNeedsNodes,
+	},
+	{
+		name:    "a fit of nodes needs what their pods leave free",
+		invalid: fitting("{count: Allocatable}", "{fit: Node, enforcePlacement: true}"),
+		want:    fitNeedsNodes,
+	},
+	{
+		name:    "a fit of nodes needs enforced placement",
+		invalid: fitting("{}", "{fit: Node}"),
+		want:    `spec: Invalid value: fit: Node needs pods that stay on the node of the answer: set enforcePlacement: true, or fit: Pool`,
+	},
+	{
+		name:    "a pool has no label of a node",
+		invalid: fitting("{}", "{nodeKey: zone}"),
+		want:    fitForKeys,
+	},
+	{
+		name:    "requests choose nodes only of a fit of nodes",
+		invalid: fitting("{}", "{fit: Pool, requestKeys: [zone]}"),
+		want:    fitForKeys,
+	},
+	{
+		name:    "the label of a node is required once",
+		invalid: fitting("{}", "{fit: Node, enforcePlacement: true, nodeSelector: {kubernetes.io/hostname: n1}}"),
+		want:    `spec: Invalid value: with fit: Node, the answer names the node by nodeKey: remove that label from nodeSelector`,
+	},
+	{
+		name:    "a fit is Pool or Node",
+		invalid: fitting("{}", "{fit: Rack}"),
+		want:    `spec.slices.fit: Unsupported value: "Rack": supported values: "Pool", "Node"`,
+	},
+	{
+		name:    "a label of a node is a label",
+		invalid: fitting("{}", "{fit: Node, enforcePlacement: true, nodeKey: a b}"),
+		want:    `spec.slices.nodeKey: Invalid value: "a b": write the key of a label, such as zone or topology.kubernetes.io/zone`,
 	},
 	{
 		name:    "enforced placement needs a selector that is not emptied",

@@ -12,6 +12,27 @@ const (
 	OnExcessDeny OnExcess = "Deny"
 )
 
+// SliceFit defines what a ResourceSlice is granted from.
+//
+// +kubebuilder:validation:Enum=Pool;Node
+type SliceFit string
+
+const (
+	// FitPool grants from the sum of all nodes.
+	FitPool SliceFit = "Pool"
+	// FitNode grants each ResourceSlice from one node, its seat.
+	FitNode SliceFit = "Node"
+)
+
+// DefaultNodeKey is the label of nodes that names them in answers, unless a policy names another one.
+const DefaultNodeKey = "kubernetes.io/hostname"
+
+// LabelKey is the key of a label.
+//
+// +kubebuilder:validation:MaxLength=317
+// +kubebuilder:validation:XValidation:rule="self.matches('^([a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?/)?[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$')",message="write the key of a label, such as zone or topology.kubernetes.io/zone"
+type LabelKey string
+
 // LabelValue is the value of a label.
 //
 // +kubebuilder:validation:MaxLength=63
@@ -46,19 +67,36 @@ type Slices struct {
 	// +kubebuilder:default=Cap
 	OnExcess OnExcess `json:"onExcess,omitempty"`
 
-	// Filter is an expression in CEL that is true for the requests to grant. Its variables are request, with
-	// resources (quantities by name: what the ResourceSlice asks for, and the defaults of what it omits),
-	// labels (those of the ResourceSlice: its consumer writes them) and age (a duration, as of the last full
-	// minute), and consumer, with labels, as in consumers.filter. A request that is refused, or that the
-	// expression fails on, is Denied. Of a grant that it had, reclaim defines what is taken back. Omitted:
-	// every request is granted.
+	// Fit defines what a ResourceSlice is granted from. Pool (default): the sum of all nodes. Node: one node,
+	// which the node selector of the answer names. Node needs offer.nodes with count Free, and enforcePlacement.
+	// +optional
+	// +kubebuilder:default=Pool
+	Fit SliceFit `json:"fit,omitempty"`
+
+	// NodeKey is the label by which answers name a node: consumers read its values. Each node needs its own value.
+	// Only with fit: Node. Default: kubernetes.io/hostname.
+	// +optional
+	NodeKey LabelKey `json:"nodeKey,omitempty"`
+
+	// RequestKeys are labels by which a ResourceSlice may narrow the nodes, in its annotation
+	// proffer.dev/node-selector, such as zone=a; at most 8. Only with fit: Node. Default: none.
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=8
+	RequestKeys []LabelKey `json:"requestKeys,omitempty"`
+
+	// Filter is an expression in CEL that is true for the requests to grant. Its variables are request, with resources
+	// (quantities by name, with the defaults of what it omits), labels (which its consumer writes) and age (a
+	// duration, as of the last full minute), and consumer, with labels, as in consumers.filter. A request that is
+	// refused, or that the expression fails on, is Denied. Of a grant that it had, reclaim defines what is taken back.
+	// Omitted: every request is granted.
 	// +optional
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=1024
 	Filter string `json:"filter,omitempty" text:"slice filter"`
 
-	// FilterMessage is the text of the answer to a refused request. The consumer reads it, so it should name
-	// what can be requested. Default: a sentence that names the policy.
+	// FilterMessage is the text of the answer to a refused request. The consumer reads it: name what can be requested.
+	// Default: a sentence that names the policy.
 	// +optional
 	FilterMessage Message `json:"filterMessage,omitempty"`
 
@@ -79,9 +117,8 @@ type Slices struct {
 	// +optional
 	NodeSelector Labels `json:"nodeSelector,omitzero"`
 
-	// EnforcePlacement refuses pods of the consumer that do not carry the whole node selector. It
-	// needs a node selector, and the component slice-pod-guard: without the component it has no effect.
-	// Default: false.
+	// EnforcePlacement refuses pods of the consumer that do not carry the whole node selector. It needs a node
+	// selector or fit: Node. Without the component slice-pod-guard it has no effect. Default: false.
 	// +optional
 	EnforcePlacement bool `json:"enforcePlacement,omitempty"`
 

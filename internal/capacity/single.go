@@ -121,7 +121,8 @@ func (l *Ledger) isCordonedFrom(a *nodeAccount, pool int) bool {
 		return t.Key != unschedulableTaint &&
 			!slices.ContainsFunc(s.Tolerations, func(by Toleration) bool { return by.Tolerates(t) })
 	}
-	return out && why == "" && a.node.State == Cordoned && s.whyUnfit(a.node) == "" && !slices.ContainsFunc(a.node.Taints, repels)
+	return out && why == "" && a.node.State == Cordoned && s.whyUnfit(a.node) == "" &&
+		!slices.ContainsFunc(a.node.Taints, repels)
 }
 
 // changeSingle drops what is cached of a single node.

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
@@ -72,6 +73,14 @@ func (e *Entry) Shapes() capacity.Shapes {
 		most[r.Resource] = capacity.Sum(e.Available(r), e.Held[r.Resource])
 	}
 	return e.Nodes.Within(most)
+}
+
+// Fit is empty for a class that grants from its pool.
+func (e *Entry) Fit() v1alpha1.SliceFit {
+	if e.Policy.Slices.FitNode {
+		return v1alpha1.FitNode
+	}
+	return ""
 }
 
 // Reason summarizes the entry in one word.
@@ -142,7 +151,10 @@ func (e *Entry) Message() string {
 	}
 	text := strings.Join(lines, "; ")
 	if e.peering == notPeered {
-		return "this cluster cannot ask before it has peered, with one Tenant; it could have " + text
+		text = "this cluster cannot ask before it has peered, with one Tenant; it could have " + text
+	}
+	if e.Fit() == v1alpha1.FitNode {
+		text = rest.FromOneNode + "; " + text
 	}
 	return text
 }
@@ -160,6 +172,11 @@ func explain(r *grant.Available, held int64) string {
 		if held > 0 {
 			line += ", and this one holds " + q(held)
 		}
+	case grant.BySeat:
+		if r.Amount == 0 {
+			return line + "nothing is left on one node"
+		}
+		line += "the most that one node has left"
 	case grant.Awaited:
 		line += "more is about to be free"
 	default:

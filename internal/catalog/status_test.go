@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/capacity"
 	"proffer.dev/proffer/internal/grant"
@@ -144,5 +145,20 @@ func TestTheSummaryIsRoundedDown(t *testing.T) {
 		if got := summary(available); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+func TestAnEntryThatGrantsFromOneNodeSaysSo(t *testing.T) {
+	e := entry()
+	if strings.Contains(e.Message(), rest.FromOneNode) || e.Fit() != "" {
+		t.Errorf("of a pool: %s, %s", e.Fit(), e.Message())
+	}
+	e.Policy.Slices.FitNode, e.peering = true, active
+	e.Resources[0].Bound = grant.BySeat
+	e.Resources = append(e.Resources, grant.Available{Resource: "nvidia.com/gpu", Bound: grant.BySeat})
+	const want = "each ResourceSlice is granted from one node; cpu 1.5: the most that one node has left; " +
+		"memory 1Gi: a cluster has at most 2Gi of this class, and this one holds 1Gi; nvidia.com/gpu 0: nothing is left on one node"
+	if got := e.Message(); got != want || e.Fit() != v1alpha1.FitNode {
+		t.Errorf("%s, %s\nwant %s", e.Fit(), got, want)
 	}
 }

@@ -68,10 +68,15 @@ func (a *allocation) decide() {
 		if s.group.evicts {
 			s.count(s.Used)
 		}
-		s.count(s.Recorded)
+		s.countRecorded()
 	}
-	for _, s := range a.byAge {
-		s.raise()
+	a.beginRaises()
+	for _, known := range []bool{true, false} { // What an answer that may be under way grants comes first.
+		for _, s := range a.byAge {
+			if (s.preferred != nil) == known {
+				a.raise(s)
+			}
+		}
 	}
 	if a.lowers() {
 		a.deferRaises()
@@ -95,6 +100,8 @@ type allocation struct {
 	// lack is the result of AllocateInGrace. missing are the parts of grants that their pools lack.
 	lack    Lack
 	missing []missingAmount
+	// seats is nil if no policy grants from single nodes.
+	seats *seats
 	// offered holds the steps of each ConsumerTerms, see group.step.
 	offered map[*offer.ConsumerTerms][]*offer.Step
 }
@@ -178,9 +185,10 @@ type sliceState struct {
 	// alsoCharged lists the consumer's holders in other pools that the slice is charged to as well: its
 	// grant came from them, and is pinned or no policy decides on it any longer.
 	alsoCharged []*holder
-	// elsewhere is set if the slice is pinned and was granted from known nodes that its policy does not select now. It
-	// is charged to nothing else then.
+	// elsewhere is set if the slice is pinned and was granted from known nodes that its policy does not select now, or
+	// from a seat that is in no pool any longer. It is charged to nothing else then.
 	elsewhere bool
+	*place
 }
 
 // lineState is a line during the allocation. Until the end, Granted is the amount granted so far, and
@@ -196,6 +204,8 @@ type lineState struct {
 	// counted is what the slice's pods use or what is on record, whichever is more, from the moment it counts, 0
 	// before.
 	counted int64
+	// onRecord is what is on record for the seat, from the moment it counts.
+	onRecord int64
 	// own is the part of the use that the pods of the slice alone cover. ownAlive is the part of that without
 	// pods on nodes that are not Ready.
 	own, ownAlive int64
@@ -249,6 +259,7 @@ func newAllocation(terms *offer.AllocationInput, all []Slice) *allocation {
 		}
 		return cmp.Compare(x.Key, y.Key)
 	})
+	a.setPlaces()
 	return a
 }
 
@@ -307,7 +318,8 @@ func (a *allocation) setAlsoCharged() {
 // isElsewhere reports whether a slice was granted from known nodes, and not by the granter that decides now.
 func (a *allocation) isElsewhere(s *sliceState) bool {
 	mayBeHere := func(by string) bool {
-		return !offer.SaysNodes(by) || a.input.PoolOf(by) == nil || s.group.terms != nil && by == s.group.terms.Granter
+		return !offer.SaysNodes(by) || a.input.PoolOf(by) == nil ||
+			s.group.terms != nil && offer.WithoutSeat(by) == s.group.terms.Granter
 	}
 	granters := offer.Granters(s.GrantedBy)
 	return len(granters) > 0 && !slices.ContainsFunc(granters, mayBeHere)
@@ -521,5 +533,5 @@ func (s *sliceState) moved() bool {
 		return false
 	}
 	return s.changedClass() || s.group.terms == nil ||
-		s.GrantedBy != "" && !offer.SameGranters(s.GrantedBy, s.group.terms.Granter)
+		s.GrantedBy != "" && !offer.SameButSeats(s.GrantedBy, s.group.terms.Granter)
 }

@@ -12,7 +12,8 @@ func (a *allocation) complete() []Answer {
 		s, out := &a.slices[i], &a.answers[i]
 		out.Verdict, out.Invalid, out.Frozen, out.Ruling = s.verdict(), s.Invalid, s.Frozen, s.ruling
 		if s.group.terms != nil {
-			out.Policy, out.Granter = s.group.terms.Policy, s.group.terms.Granter
+			out.Policy, out.Seat = s.group.terms.Policy, a.seatOf(s)
+			out.Granter = s.granter(out.Seat)
 		}
 		for k := range s.states {
 			s.finish(&s.states[k])

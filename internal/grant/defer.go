@@ -83,11 +83,13 @@ type sliceBefore struct {
 	mayLeaveNodes bool
 	// sameClass reports whether what the slice has was granted in its present class.
 	sameClass bool
+	// outside is set if what the slice has counts in no pool: it was granted from a seat that is in none any longer.
+	outside bool
 }
 
 // count adds what a slice has.
 func (d *deferral) count(s *sliceState) sliceBefore {
-	b := sliceBefore{groupBefore: s.group.before, sameClass: !s.changedClass()}
+	b := sliceBefore{groupBefore: s.group.before, sameClass: !s.changedClass(), outside: s.elsewhere}
 	if s.moved() {
 		b.former, b.mayLeaveNodes = d.formerCommitments(d.account, s), d.mayLeaveNodes(s)
 	}
@@ -101,7 +103,7 @@ func (d *deferral) count(s *sliceState) sliceBefore {
 		if max(l.had, l.counted) == 0 {
 			continue
 		}
-		b.granted[l.column] = capacity.Sum(b.granted[l.column], b.committedInClass(l))
+		b.granted[l.column] = capacity.Sum(b.granted[l.column], b.committedInClass(s, l))
 		for _, h := range b.charged() {
 			if !s.elsewhere {
 				h.charge(l.column, b.committedIn(h, l))
@@ -195,8 +197,11 @@ func (b *sliceBefore) charged() []*holder {
 }
 
 // keptInClass returns what the slice has for certain in its class.
-func (b *sliceBefore) keptInClass(l *lineState) int64 {
-	if b.mayLeaveNodes {
+func (b *sliceBefore) keptInClass(s *sliceState, l *lineState) int64 {
+	switch {
+	case b.outside && s.inPool():
+		return 0
+	case b.mayLeaveNodes:
 		return l.floor
 	}
 	return l.had
@@ -204,15 +209,18 @@ func (b *sliceBefore) keptInClass(l *lineState) int64 {
 
 // committedInClass returns what counts against the consumer's limit in the class. If only the
 // policy changed and not the class, everything that the slice has counts.
-func (b *sliceBefore) committedInClass(l *lineState) int64 {
+func (b *sliceBefore) committedInClass(s *sliceState, l *lineState) int64 {
 	if b.sameClass {
 		return max(l.had, l.counted)
 	}
-	return max(b.keptInClass(l), l.counted)
+	return max(b.keptInClass(s, l), l.counted)
 }
 
 // committedIn returns what counts of the slice in one of the holders that it is charged to.
 func (b *sliceBefore) committedIn(h *holder, l *lineState) int64 {
+	if b.outside {
+		return 0
+	}
 	if b.mayLeaveNodes && !slices.Contains(b.former, h.in) {
 		return max(l.floor, l.counted)
 	}
@@ -224,7 +232,7 @@ func (d *deferral) limit(s *sliceState, b *sliceBefore) {
 	whole, waits := true, false
 	for i := range s.states {
 		l := &s.states[i]
-		if l.kept = b.keptInClass(l); l.Granted > l.kept {
+		if l.kept = b.keptInClass(s, l); l.Granted > l.kept {
 			l.kept = d.keptNow(s, b, l)
 		}
 		if l.Granted <= l.kept {
@@ -246,16 +254,47 @@ func (d *deferral) limit(s *sliceState, b *sliceBefore) {
 			}
 		}
 	}
+	if b.outside && s.inPool() && !s.canStart() {
+		s.giveUpSeat()
+	}
 	for i := range s.states {
 		l := &s.states[i]
-		if more := l.Granted - b.committedInClass(l); more > 0 {
+		if more := l.Granted - b.committedInClass(s, l); more > 0 {
 			b.granted[l.column] = capacity.Sum(b.granted[l.column], more)
 		}
 		for _, h := range b.charged() {
-			if more := l.Granted - b.committedIn(h, l); more > 0 {
+			if more := l.Granted - b.committedIn(h, l); more > 0 && s.inPool() {
 				h.charge(l.column, more)
 			}
 		}
+	}
+}
+
+// canStart reports whether the slice is granted what reclaim leaves it, and something.
+func (s *sliceState) canStart() bool {
+	some := false
+	for i := range s.states {
+		l := &s.states[i]
+		if l.Granted < l.floor {
+			return false
+		}
+		some = some || l.Granted > 0
+	}
+	return some
+}
+
+// giveUpSeat leaves a slice that has lost its seat without one until others have made room in the pool, unless an
+// answer that may be under way has named one.
+func (s *sliceState) giveUpSeat() {
+	if s.preferred == nil {
+		s.on = nil
+	}
+	for i := range s.states {
+		l := &s.states[i]
+		if l.Granted > l.floor && l.Bound == Unbound {
+			l.Bound = Withheld
+		}
+		l.Granted = l.floor
 	}
 }
 
@@ -293,7 +332,7 @@ func (b *sliceBefore) room(s *sliceState, l *lineState, admits func(*holder) boo
 		return most
 	}
 	if limit, by := limitOf(step); by != Unbound {
-		most = limit - (b.granted[l.column] - b.committedInClass(l))
+		most = limit - (b.granted[l.column] - b.committedInClass(s, l))
 	}
 	if step.Source == offer.FromNodes {
 		b.share.limits(func(h *holder, limit capacity.Row) {

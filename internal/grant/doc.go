@@ -39,6 +39,23 @@
 // first answer is known to be written. Until then the other slice gets what is free, and its answer
 // says that it waits.
 //
+// # Seats
+//
+// A policy with Slices.FitNode grants each slice from one node, its seat. For each resource of a node n:
+//
+//	free(n) = allocatable(n) - local(n) - the sum over seats on n of max(granted, used)
+//	          - what pods without a seat on n use
+//
+// The pool counts as above, and free(n) limits a grant as well. In step 5, a slice without a seat gets one: of the
+// nodes where everything fits the one that is left fullest, by the largest share of a resource that is left, then by
+// the sum of the shares, then by name; if there is none, the one that gives most of the request. A seat is kept
+// while the node is in the pool. On a cordoned node the slice keeps what it has and is not raised. A node that is gone
+// or not usable leaves the slice what step 2 does, until another node has room for it. Both count in no pool: it does
+// not have the node any longer. Nothing is granted from a node that other slices have yet to give up.
+//
+// Two nodes have 8 cpu each, and three slices ask for 5. They are granted 5 from the first node, 5 from the second, and
+// 3 from the first (TestASliceIsGrantedFromOneNode).
+//
 // # An example
 //
 // A pool has 8 cpu. The oldest slice asks for 5, a younger one for 2, the youngest for 4. They are
@@ -65,6 +82,8 @@
 //
 // TestNoHistoryExceedsTheNodes moves slices between classes of known nodes, and checks that no set
 // of nodes has to bear more than it has, or more than before (estate.check).
+// TestNoHistoryExceedsANode does the same with seats: whatever part of the answers is written, no raise exceeds a node,
+// no seat moves while its node is usable, and a slice without a seat keeps no more than reclaim leaves it.
 // TestNoHistoryInTheGraceTakesAGrant checks the same in the grace after a start, and that no grant falls below its
 // request.
 package grant

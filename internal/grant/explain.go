@@ -31,6 +31,9 @@ const (
 	// ReasonFiltered: a filter of the policy does not admit the request, and reclaim decides what the slice
 	// keeps.
 	ReasonFiltered = "Filtered"
+	// ReasonSeatLost: the node that the slice was granted from is not usable any longer. It is granted from another
+	// one, or waits for room on one.
+	ReasonSeatLost = "SeatLost"
 	// ReasonWithdrawn: no policy decides on the slice any longer.
 	ReasonWithdrawn = "Withdrawn"
 )
@@ -44,6 +47,8 @@ func (a *Answer) Reason() string {
 		return ReasonFiltered
 	case a.Invalid:
 		return ReasonInvalid
+	case a.Seat != nil && a.Seat.Lost != "":
+		return ReasonSeatLost
 	case a.Whole() && len(a.Missing) > 0:
 		return ReasonIncomplete
 	case a.Whole():
@@ -72,6 +77,14 @@ const (
 // Explain returns one sentence for the admin of the consumer: what was asked for, what is granted,
 // and what limits it. For an invalid request, problem says what is wrong with it.
 func (a *Answer) Explain(problem string) string {
+	text := a.explain(problem)
+	if a.Seat != nil && a.Seat.Lost != "" {
+		text += "; the node that it was granted from before is gone or not usable"
+	}
+	return text
+}
+
+func (a *Answer) explain(problem string) string {
 	clauses, more := a.clauses()
 	lacks, refused, until := a.lacks(), a.Invalid || a.filtered(), " until the request is corrected"
 	if a.filtered() {
@@ -205,6 +218,8 @@ func (a *Answer) clauses() (clauses []string, more int) {
 		switch {
 		case a.Verdict == Deny && l.Bound == Awaited:
 			clauses = append(clauses, fmt.Sprintf("%s %s, but others have not given it back yet", asked, by))
+		case l.Bound == BySeat && a.Seat != nil && a.Seat.Node == "" && a.Seat.Unlisted != "":
+			clauses = append(clauses, fmt.Sprintf("%s %s, but %s", asked, by, a.unlisted()))
 		case a.Verdict == Deny:
 			clauses = append(clauses, fmt.Sprintf("%s %s, but %s", asked, by, l.explainBound(a.policy(), q)))
 		case l.Bound == ByFilter:
@@ -216,6 +231,15 @@ func (a *Answer) clauses() (clauses []string, more int) {
 		}
 	}
 	return clauses, more
+}
+
+// unlisted says by which labels a request may narrow the nodes.
+func (a *Answer) unlisted() string {
+	if keys := a.Policy.Slices.RequestKeys; len(keys) > 0 {
+		return fmt.Sprintf("policy %s lets requests choose nodes by %s only, not by %s", a.policy(),
+			strings.Join(keys, ", "), cut(a.Seat.Unlisted))
+	}
+	return fmt.Sprintf("policy %s lets requests choose no nodes: remove %s", a.policy(), cut(a.Seat.Unlisted))
 }
 
 // explainBound says what keeps the grant below the request.
@@ -247,6 +271,10 @@ func (l *Line) explainBound(policy string, q func(amount int64) string) string {
 			return fmt.Sprintf("%s more is being taken back from others", q(l.Left-l.Granted))
 		}
 		return "the rest is being taken back from others"
+	case BySeat:
+		return fmt.Sprintf("policy %s grants from one node, which leaves %s", policy, q(l.Left))
+	case ByCordon:
+		return "the node that it is granted from is cordoned"
 	case Useless:
 		return "it would be of no use without the others"
 	case ByPin:

@@ -14,7 +14,9 @@ func (s *sliceState) grant(l *lineState, amount int64) {
 		return
 	}
 	before := l.committed()
+	s.chargeSeats(l, -1)
 	l.Granted += amount
+	s.chargeSeats(l, 1)
 	s.charge(l, l.committed()-before)
 }
 
@@ -24,7 +26,7 @@ func (s *sliceState) charge(l *lineState, amount int64) {
 		return
 	}
 	s.group.granted[l.column] = capacity.Sum(s.group.granted[l.column], amount)
-	if !s.elsewhere {
+	if s.inPool() {
 		s.group.share.charge(l.column, amount)
 	}
 	for _, h := range s.alsoCharged {
@@ -134,11 +136,11 @@ func (a *allocation) keepGranted(s *sliceState) {
 	for i := range s.states {
 		l := &s.states[i]
 		kept := l.floor - l.Granted
-		if rest := min(l.had, l.want) - l.Granted; rest > kept && !s.changedClass() {
-			most, _ := s.available(l, (*poolShare).headroomToKeep)
+		if rest := min(l.had, l.want) - l.Granted; rest > kept && !s.changedClass() && !s.arrives {
+			most, _ := s.available(l, toKeep)
 			kept = max(kept, min(rest, most))
 			if kept < rest && s.group.share.sheltered() {
-				most, _ = s.available(l, (*poolShare).headroomInGrace)
+				most, _ = s.available(l, toKeepInGrace)
 				missing := max(0, min(rest, most)-kept)
 				a.missing = append(a.missing, missingAmount{s.group.share, l.column, missing})
 				kept += missing
@@ -177,17 +179,41 @@ func (s *sliceState) count(amounts capacity.Amounts) {
 	}
 }
 
-// headroomFunc returns how much more of a column a consumer can have of its pool.
-type headroomFunc func(share *poolShare, column int, reclaim offer.Reclaim) int64
+// countRecorded counts what is on record like use: also on the nodes of the slice.
+func (s *sliceState) countRecorded() {
+	s.count(s.Recorded)
+	if len(s.Recorded) == 0 {
+		return
+	}
+	for i := range s.states {
+		if l := &s.states[i]; l.column >= 0 {
+			s.chargeSeats(l, -1)
+			l.onRecord = s.Recorded[l.Resource]
+			s.chargeSeats(l, 1)
+		}
+	}
+}
+
+// headroom says how much more of a resource a slice can have: the consumer of its pool, and the slice of its seat.
+type headroom struct {
+	pool func(share *poolShare, column int, reclaim offer.Reclaim) int64
+	seat func(seat *seatPart, l *lineState) int64
+}
+
+var (
+	toKeep        = headroom{(*poolShare).headroomToKeep, (*seatPart).roomToKeep}
+	toKeepInGrace = headroom{(*poolShare).headroomInGrace, func(*seatPart, *lineState) int64 { return math.MaxInt64 }}
+	toGrant       = headroom{(*poolShare).headroomToGrant, (*seatPart).roomToGrant}
+)
 
 // available returns how much more of a resource the slice could be granted, and what limits it.
-func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, binding) {
+func (s *sliceState) available(l *lineState, h headroom) (int64, binding) {
 	g := s.group
 	if g.terms == nil {
 		return 0, binding{by: Withdrawn}
 	}
 	step := g.step(l.column)
-	if g.share.sheltered() && (step == nil || step.Source == offer.FromNodes) {
+	if (g.share.sheltered() || s.cordoned != nil) && (step == nil || step.Source == offer.FromNodes) {
 		// Nodes may be missing, and with them a resource, what others give, or a part of a consumer's share.
 		step = g.terms.WithoutNodes(l.Resource)
 	}
@@ -203,9 +229,14 @@ func (s *sliceState) available(l *lineState, headroom headroomFunc) (int64, bind
 		defer s.charge(l, own)
 	}
 	most, limitedBy := int64(math.MaxInt64), binding{}
-	if step.Source == offer.FromNodes {
-		most = headroom(g.share, l.column, s.reclaim())
+	if step.Source == offer.FromNodes && s.cordoned == nil {
+		most = h.pool(g.share, l.column, s.reclaim())
 		limitedBy = binding{by: ByPool, left: capacity.Sum(l.Granted, most)}
+	}
+	if seat := s.seat(); seat != nil && step.Source == offer.FromNodes {
+		if room := h.seat(seat, l); room < most {
+			most, limitedBy = room, binding{by: BySeat, left: capacity.Sum(l.Granted, room)}
+		}
 	}
 	if limit, by := limitOf(step); by != Unbound {
 		// Of a share that is all that is left, the pool is the reason.

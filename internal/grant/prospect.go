@@ -25,7 +25,7 @@ type Available struct {
 	Resource string
 	// Amount is the most that a new slice can have, at least 0.
 	Amount int64
-	// Bound names what limits Amount: ByPool, ByMax, ByFixed, ByOverride, ByGiver, or Awaited while
+	// Bound names what limits Amount: ByPool, BySeat, ByMax, ByFixed, ByOverride, ByGiver, or Awaited while
 	// other slices have not given up yet what is being taken back from them.
 	Bound Bound
 	// Ceiling is the most that all slices of the consumer in the class can have together.
@@ -69,6 +69,7 @@ func (a *allocation) prospect(s *sliceState) Prospect {
 		return Prospect{}
 	}
 	p := Prospect{Policy: terms.Policy, Resources: make([]Available, 0, len(terms.Steps))}
+	room := a.roomOfOne(s)
 	for i := range terms.Steps {
 		step := &terms.Steps[i]
 		if step.Source == offer.FromRevocation {
@@ -76,7 +77,10 @@ func (a *allocation) prospect(s *sliceState) Prospect {
 		}
 		line := Line{Resource: step.Resource}
 		l := lineState{Line: &line, column: a.column[step.Resource]}
-		most, limitedBy := s.available(&l, (*poolShare).headroomToGrant)
+		most, limitedBy := s.available(&l, toGrant)
+		if s.fits && step.Source == offer.FromNodes && room.At(l.column) < most {
+			most, limitedBy.by = room.At(l.column), BySeat
+		}
 		if before := s.group.before; before != nil {
 			line.Granted = most
 			if now := (&sliceBefore{groupBefore: before, sameClass: true}).mostNow(s, &l); now < most {
@@ -92,6 +96,28 @@ func (a *allocation) prospect(s *sliceState) Prospect {
 	}
 	slices.SortFunc(p.Resources, func(x, y Available) int { return strings.Compare(x.Resource, y.Resource) })
 	return p
+}
+
+// roomOfOne returns what the node has that gives a new slice most of what the pool has left for it. Without seats it is
+// nil.
+func (a *allocation) roomOfOne(s *sliceState) capacity.Row {
+	if !s.fits || a.seats == nil {
+		return nil
+	}
+	c := chooser{
+		seats: a.seats, pool: a.input.Pools[s.group.poolIndex()].InView, slices: &s.group.terms.Policy.Slices,
+	}
+	for i := range s.group.terms.Steps {
+		step := &s.group.terms.Steps[i]
+		l := lineState{Line: &Line{Resource: step.Resource}, column: a.column[step.Resource]}
+		if most, _ := s.available(&l, toGrant); step.Source == offer.FromNodes && most > 0 {
+			c.needs = append(c.needs, need{column: l.column, amount: most, asked: true})
+		}
+	}
+	if c.search(); c.best == nil {
+		return nil
+	}
+	return c.best.group.room
 }
 
 // ceilingOf returns the most that all slices of a consumer can have together.

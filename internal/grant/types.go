@@ -26,6 +26,10 @@ type Slice struct {
 	// Recorded is on record in the class, by the policy that decides. It counts like Used until an answer that
 	// grants less is written: nobody is lowered for it, and the slice itself may be granted all of it.
 	Recorded capacity.Amounts
+	// Creator is the name by which pods refer to the slice, empty if unknown. Nodes narrow the nodes of its seat by
+	// labels.
+	Creator string
+	Nodes   map[string]string
 	// GrantedBy is the granter that Granted came from, or several of which it may have come, see offer.Granters;
 	// GrantedIn is the class of the slice at that time. If empty, they are taken to be the present ones.
 	GrantedBy, GrantedIn string
@@ -59,10 +63,12 @@ const (
 // Answer is the decision on one slice, with everything that explains it.
 type Answer struct {
 	Verdict Verdict
-	// Policy decides on the slice, nil if none does any longer. Granter is the policy with the nodes that it selects,
-	// empty without one.
+	// Policy decides on the slice, nil if none does any longer. Granter is the policy with the nodes that it selects, and
+	// with the seat if it has one, empty without one.
 	Policy  *offer.Policy
 	Granter string
+	// Seat is nil for a policy that does not grant from one node.
+	Seat *Seat
 	// Lines are the resources that were requested, defaulted, used or granted before, sorted by
 	// name.
 	Lines []Line
@@ -103,7 +109,7 @@ type Line struct {
 	Listed bool
 	// Bound names what kept Granted below Asked.
 	Bound Bound
-	// Left depends on Bound. ByPool: the most that the slice could have. ByMax, ByFixed,
+	// Left depends on Bound. ByPool and BySeat: the most that the slice could have. ByMax, ByFixed,
 	// ByOverride and ByGiver: the most that the consumer may have in all its slices of the class. Awaited: what
 	// the slice will have once others have given it up.
 	Left int64
@@ -147,6 +153,10 @@ const (
 	ByFilter
 	// ByGiver: the consumer gives the rest of the pool itself, and what a peer gives is not granted to it.
 	ByGiver
+	// BySeat: the slice is granted from one node, and no more fits on that, or no node has room for it.
+	BySeat
+	// ByCordon: the node that the slice is granted from is cordoned, so nothing new is granted.
+	ByCordon
 )
 
 // Amounts returns the amounts to list in the answer, nil for Deny. A resource that is no longer

@@ -128,7 +128,7 @@ func (w *world) write(i int, a *Answer) {
 		// If no policy decides any longer, the grant stays that of its former policy and class.
 		w.slices[i].Granted = a.Amounts()
 		if s := &w.slices[i]; a.Policy != nil {
-			s.GrantedBy, s.GrantedIn, s.Reclaim = a.Policy.Granter(), s.Class, a.Policy.Reclaim
+			s.GrantedBy, s.GrantedIn, s.Reclaim = a.Granter, s.Class, a.Policy.Reclaim
 		}
 	}
 }

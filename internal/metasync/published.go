@@ -208,6 +208,7 @@ var reasons = map[grant.Bound]string{
 	grant.Useless: "NothingOfAnother", grant.ByFreeze: "Cordoned", grant.ByPause: "Paused",
 	grant.ByStop: "Stopped", grant.Withdrawn: "NoPolicy", grant.Awaited: "BeingReclaimed",
 	grant.ByPin: "Kept", grant.ByGiver: "GivenByItself", grant.ByFilter: "Filtered",
+	grant.BySeat: "SeatExhausted", grant.ByCordon: "SeatCordoned",
 }
 
 // usedIn returns the use of each offered resource by its consumer.

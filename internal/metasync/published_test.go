@@ -168,7 +168,7 @@ func TestAGrantBelowTheRequestHasItsReason(t *testing.T) {
 // Every bound of a grant has a word.
 func TestEveryReasonHasAWord(t *testing.T) {
 	seen := map[string]bool{}
-	for bound := grant.Unbound; bound <= grant.ByGiver; bound++ {
+	for bound := grant.Unbound; bound <= grant.ByCordon; bound++ {
 		word := reasonOf(&grant.Answer{}, &grant.Line{Bound: bound})
 		if word == "" || seen[word] {
 			t.Errorf("bound %d is %q", bound, word)

@@ -45,8 +45,9 @@ type PolicyPool struct {
 	// consumers' pods on these nodes, by column.
 	CountsUse bool
 	InUse     capacity.Row
-	// Nodes is equal for pools of the same nodes, however their selections are written.
-	Nodes int
+	// Nodes is equal for pools of the same nodes, however their selections are written. InView is the index of the pool
+	// in the View.
+	Nodes, InView int
 	// Overlaps holds the indexes in Pools of the pools that share a node with this one, itself included
 	// if it has nodes and is one of them.
 	Overlaps []int
@@ -175,7 +176,7 @@ func NewAllocationInput(in Input) *AllocationInput {
 // describe sets everything but the policy.
 func (p *PolicyPool) describe(of *pool, all []*pool) {
 	width := len(of.view.Columns)
-	p.view, p.Nodes = of.view, of.index
+	p.view, p.Nodes, p.InView = of.view, of.index, of.index
 	p.Capacity, p.Present, p.percents = make(capacity.Row, width), make(capacity.Row, width), make([]int64, width)
 	for i := range of.steps {
 		s := &of.steps[i]

@@ -8,8 +8,10 @@ import (
 )
 
 const (
-	// maxGranters bounds the text of several granters, as the API bounds a list of policies.
+	// maxGranters bounds the text of several granters without their seats, as the API bounds a list of policies;
+	// maxSeats bounds the number of granters with seats.
 	maxGranters = 253
+	maxSeats    = 4
 	// unknownGranter stands for too many. No policy has this name.
 	unknownGranter = "*"
 	// digestLength is the number of hexadecimal digits that identify a selection of nodes.
@@ -29,9 +31,43 @@ func (p *Policy) Granter() string {
 	return p.Name + "@" + hex.EncodeToString(digest[:])[:digestLength]
 }
 
+// Seated returns a granter that grants from one node only, the seat: GRANTER/NODE. An empty node is no seat.
+func Seated(granter, node string) string {
+	if node == "" {
+		return granter
+	}
+	return granter + "/" + node
+}
+
+// SeatOf returns the node from which a granter grants, empty for all of its nodes.
+func SeatOf(granter string) string {
+	_, node, _ := strings.Cut(granter, "/")
+	return node
+}
+
+// WithoutSeat returns the granter with all of its nodes.
+func WithoutSeat(granter string) string {
+	of, _, _ := strings.Cut(granter, "/")
+	return of
+}
+
+// WithoutSeats returns granters with all of their nodes, each once.
+func WithoutSeats(granters string) string {
+	if !strings.Contains(granters, "/") { // As a rule, of all slices in each decision.
+		return granters
+	}
+	var all []string
+	for _, by := range Granters(granters) {
+		if of := WithoutSeat(by); !slices.Contains(all, of) {
+			all = append(all, of)
+		}
+	}
+	return strings.Join(all, ",")
+}
+
 // PolicyOf returns the name of the policy of a granter.
 func PolicyOf(granter string) string {
-	name, _, _ := strings.Cut(granter, "@")
+	name, _, _ := strings.Cut(WithoutSeat(granter), "@")
 	return name
 }
 
@@ -41,7 +77,7 @@ func SaysNodes(granter string) bool { return granter == unknownGranter || digest
 
 // digestOf returns the digest of a granter's selection, empty for none.
 func digestOf(granter string) string {
-	_, digest, _ := strings.Cut(granter, "@")
+	_, digest, _ := strings.Cut(WithoutSeat(granter), "@")
 	return digest
 }
 
@@ -64,28 +100,46 @@ func PoliciesOf(granters string) (names []string) {
 	return names
 }
 
-// WithoutNodes returns granters as records of earlier versions have them: their policies alone.
-func WithoutNodes(granters string) string { return strings.Join(PoliciesOf(granters), ",") }
-
-// SplitGranters returns the policies and the digests of granters as two texts, as records have them. JoinGranters is
-// its inverse; a record may have no digests.
-func SplitGranters(granters string) (policies, digests string) {
-	var names, of []string
+// WithoutNodes returns granters as records of earlier versions have them, their policies alone, and their seats.
+func WithoutNodes(granters string) string {
+	var all []string
 	for _, by := range Granters(granters) {
-		names, of = append(names, PolicyOf(by)), append(of, digestOf(by))
+		if of := Seated(PolicyOf(by), SeatOf(by)); !slices.Contains(all, of) {
+			all = append(all, of)
+		}
 	}
-	if digests = strings.Join(of, ","); strings.Trim(digests, ",") == "" {
-		digests = ""
+	return strings.Join(all, ",")
+}
+
+// GranterTexts are granters as records have them: the policies, the digests and the seats of each in its place, with
+// commas between them. A text without any of them is empty.
+type GranterTexts struct{ Policies, Digests, Seats string }
+
+// SplitGranters returns the texts of granters. JoinGranters is its inverse.
+func SplitGranters(granters string) GranterTexts {
+	var names, digests, seats []string
+	for _, by := range Granters(granters) {
+		names, digests, seats = append(names, PolicyOf(by)), append(digests, digestOf(by)), append(seats, SeatOf(by))
 	}
-	return strings.Join(names, ","), digests
+	join := func(texts []string) string {
+		joined := strings.Join(texts, ",")
+		if strings.Trim(joined, ",") == "" {
+			return ""
+		}
+		return joined
+	}
+	return GranterTexts{strings.Join(names, ","), join(digests), join(seats)}
 }
 
 // JoinGranters returns the granters of a record.
-func JoinGranters(policies, digests string) string {
-	all, of := Granters(policies), Granters(digests)
-	for i := range min(len(all), len(of)) {
-		if of[i] != "" {
-			all[i] += "@" + of[i]
+func JoinGranters(t GranterTexts) string {
+	all, digests, seats := Granters(t.Policies), Granters(t.Digests), Granters(t.Seats)
+	for i := range all {
+		if i < len(digests) && digests[i] != "" {
+			all[i] += "@" + digests[i]
+		}
+		if i < len(seats) {
+			all[i] = Seated(all[i], seats[i])
 		}
 	}
 	return strings.Join(all, ",")
@@ -102,8 +156,13 @@ func BothGranters(names, others string) string {
 			all = append(all, other)
 		}
 	}
-	both := strings.Join(all, ",")
-	if len(both) > maxGranters || slices.Contains(all, unknownGranter) {
+	both, seated := strings.Join(all, ","), 0
+	for _, by := range all {
+		if SeatOf(by) != "" {
+			seated++
+		}
+	}
+	if seated > maxSeats || len(WithoutSeats(both)) > maxGranters || slices.Contains(all, unknownGranter) {
 		return unknownGranter
 	}
 	return both
@@ -126,7 +185,13 @@ func SameGranters(names, others string) bool {
 	return names == others || IncludesGranters(names, others) && IncludesGranters(others, names)
 }
 
-// mayBeGranter reports whether two granters are the same, or the selection of one of them is not known.
+// mayBeGranter reports whether two granters are the same, or the selection of one of them is not known. One with a seat
+// is the same as none without: a record has to name the seat.
 func mayBeGranter(a, b string) bool {
-	return a == b || PolicyOf(a) == PolicyOf(b) && (a == PolicyOf(a) || b == PolicyOf(b))
+	return a == b || SeatOf(a) == SeatOf(b) && PolicyOf(a) == PolicyOf(b) && (digestOf(a) == "" || digestOf(b) == "")
+}
+
+// SameButSeats reports whether both are the same granters, apart from their seats.
+func SameButSeats(names, others string) bool {
+	return names == others || SameGranters(WithoutSeats(names), WithoutSeats(others))
 }

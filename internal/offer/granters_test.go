@@ -1,6 +1,7 @@
 package offer
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 
@@ -46,20 +47,60 @@ func TestAPolicyWithOtherNodesIsAnotherGranter(t *testing.T) {
 }
 
 func TestGrantersAreRecordedAsPoliciesAndNodes(t *testing.T) {
-	for _, tc := range []struct{ granters, policies, nodes string }{
-		{"", "", ""}, {"gold", "gold", ""}, {"gold@a,other@b", "gold,other", "a,b"}, {"gold@a,gold@b", "gold,gold", "a,b"},
-		{"fixed,gold@b", "fixed,gold", ",b"}, {"gold@b,fixed", "gold,fixed", "b,"}, {"gold,other", "gold,other", ""}, {"*", "*", ""},
+	for granters, want := range map[string]GranterTexts{
+		"": {}, "gold": {Policies: "gold"}, "*": {Policies: "*"}, "gold,other": {Policies: "gold,other"},
+		"gold@a,other@b": {Policies: "gold,other", Digests: "a,b"}, "gold@a,gold@b": {Policies: "gold,gold", Digests: "a,b"},
+		"fixed,gold@b": {Policies: "fixed,gold", Digests: ",b"}, "gold@b,fixed": {Policies: "gold,fixed", Digests: "b,"},
+		"gold@a/n1": {Policies: "gold", Digests: "a", Seats: "n1"}, "gold/n1": {Policies: "gold", Seats: "n1"},
+		"gold@a/n1,gold@a/n2":      {Policies: "gold,gold", Digests: "a,a", Seats: "n1,n2"},
+		"other@b,gold@a/node.n1-2": {Policies: "other,gold", Digests: "b,a", Seats: ",node.n1-2"},
 	} {
-		policies, nodes := SplitGranters(tc.granters)
-		if policies != tc.policies || nodes != tc.nodes {
-			t.Errorf("%s: %q and %q", tc.granters, policies, nodes)
+		texts := SplitGranters(granters)
+		if texts != want {
+			t.Errorf("%s: %+v, want %+v", granters, texts, want)
 		}
-		if got := JoinGranters(policies, nodes); got != tc.granters {
-			t.Errorf("%q and %q: %q, want %q", policies, nodes, got, tc.granters)
+		if got := JoinGranters(texts); got != granters {
+			t.Errorf("%+v: %q, want %q", texts, got, granters)
 		}
 	}
-	if got := JoinGranters("gold", "a,b,c"); got != "gold@a" {
+	if got := JoinGranters(GranterTexts{Policies: "gold", Digests: "a,b,c", Seats: "n1,n2"}); got != "gold@a/n1" {
 		t.Errorf("got %q", got)
+	}
+}
+
+func TestAGranterWithASeatIsAnotherOne(t *testing.T) {
+	const pool, n1, n2 = "gold@a", "gold@a/n1", "gold@a/n2"
+	for _, tc := range []struct {
+		names, others                string
+		includes, isSame, butForSeat bool
+	}{
+		{n1, n1, true, true, true}, {n1, n2, false, false, true}, {pool, n1, false, false, true}, {n1, pool, false, false, true},
+		{"gold", n1, false, false, true}, {"gold/n1", n1, true, true, true}, {n1 + "," + n2, n2, true, false, true},
+		{n1, "gold@b/n1", false, false, false}, {n1, "silver@a/n1", false, false, false},
+	} {
+		if got := IncludesGranters(tc.names, tc.others); got != tc.includes {
+			t.Errorf("%s includes %s: %t", tc.names, tc.others, got)
+		}
+		if got := SameGranters(tc.names, tc.others); got != tc.isSame {
+			t.Errorf("%s is %s: %t", tc.names, tc.others, got)
+		}
+		if got := SameButSeats(tc.names, tc.others); got != tc.butForSeat {
+			t.Errorf("%s is %s, apart from seats: %t", tc.names, tc.others, got)
+		}
+	}
+	if got := WithoutNodes(n1 + "," + n2 + "," + pool + ",gold@b/n1"); got != "gold/n1,gold/n2,gold" {
+		t.Errorf("without nodes: %s", got)
+	}
+	long := Seated("gold@a", strings.Repeat("n", 253))
+	both := long
+	for i := range maxSeats {
+		if both == unknownGranter {
+			t.Fatalf("%d seats are too many", i)
+		}
+		both = BothGranters(both, Seated("gold@a", strings.Repeat("n", 250)+strconv.Itoa(i)))
+	}
+	if both != unknownGranter {
+		t.Errorf("%d seats are not too many: %s", maxSeats+1, both)
 	}
 }
 

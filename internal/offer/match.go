@@ -119,7 +119,7 @@ func (x *policyIndex) nodesOf(granter string) (index int, known bool) {
 	case noNodes:
 		return noPool, true
 	case "": // The record of an earlier version.
-		i, exists := x.byName[granter]
+		i, exists := x.byName[PolicyOf(granter)]
 		if !exists {
 			return noPool, false
 		}

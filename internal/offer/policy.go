@@ -174,6 +174,11 @@ type Slices struct {
 	NodeLabels, NodeSelector map[string]string
 	// EnforcePlacement requires NodeSelector, which is then not empty, of the consumer's pods.
 	EnforcePlacement bool
+	// FitNode grants each slice from one node, its seat. NodeKey is the label by which answers name the node, and
+	// RequestKeys are the labels by which a request may narrow the nodes. Both are empty without FitNode.
+	FitNode     bool
+	NodeKey     string
+	RequestKeys []string
 	// StorageClasses, IngressClasses and LoadBalancerClasses list the classes that the consumer may
 	// use, its default first. Nil means unset; empty means none.
 	StorageClasses, IngressClasses, LoadBalancerClasses []string
@@ -393,6 +398,7 @@ func selectionsOf(policies ...[]Policy) (selections []capacity.Selection, indexe
 			byKey[key] = index
 			selections = append(selections, p.Nodes.Selection)
 		}
+		selections[index].Single = selections[index].Single || p.Nodes.Selection.Single
 		indexes[p] = index
 	}
 	for _, list := range policies {

@@ -53,6 +53,9 @@ var (
 	waitingDesc = prometheus.NewDesc("proffer_slices_waiting",
 		"Number of ResourceSlices that are granted less than they request because the pool has no more, by policy.",
 		[]string{"policy", "class"}, nil)
+	withoutSeatDesc = prometheus.NewDesc("proffer_slices_without_seat",
+		"Number of ResourceSlices whose node is gone or not usable and that wait for another one, by policy.",
+		[]string{"policy", "class"}, nil)
 	policiesDesc = prometheus.NewDesc("proffer_policies",
 		"Number of policies, by the reason of their condition Ready.", []string{"reason"}, nil)
 	consumersDesc = prometheus.NewDesc("proffer_consumers",
@@ -73,7 +76,7 @@ type collector struct {
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range []*prometheus.Desc{
 		offerDesc, usedDesc, poolDesc, committedDesc, remainingDesc, grantDesc, excessDesc, slicesDesc, waitingDesc,
-		policiesDesc, consumersDesc, buildDesc,
+		withoutSeatDesc, policiesDesc, consumersDesc, buildDesc,
 	} {
 		ch <- d
 	}
@@ -130,6 +133,7 @@ func collectPolicies(ch chan<- prometheus.Metric, latest *table.Snapshot) {
 		granted, class := latest.Granted(p.Name), p.Parsed.Class
 		ch <- gauge(slicesDesc, float64(granted.Slices), p.Name, class)
 		ch <- gauge(waitingDesc, float64(granted.Waiting), p.Name, class)
+		ch <- gauge(withoutSeatDesc, float64(granted.SeatsLost), p.Name, class)
 		ids := slices.Sorted(maps.Keys(granted.Consumers))
 		for _, id := range ids[:min(len(ids), maxConsumerSeries)] {
 			for name, v := range granted.Consumers[id].Amounts {

@@ -116,6 +116,41 @@ func TestASliceIsListedBeforeItsFirstAnswerAndWhileItHoldsAnything(t *testing.T)
 	awaitPlacements(t, list, nil)
 }
 
+// The slice asks for a node of zone b. Its seat is deleted, and it gets the other one of that zone.
+func TestTheListTheAnswerAndTheGrantNameTheSameSeat(t *testing.T) {
+	installSliceCRDs(t)
+	list, listing := newPlacements(t)
+	nodes := map[string]*corev1.Node{}
+	for name, zone := range map[string]string{"gold-1": "a", "gold-2": "b", "gold-3": "b"} {
+		nodes[name] = kubetest.Create(t, nodestest.Node(name, nodestest.List("cpu", "8", "memory", "16Gi", "pods", "10"),
+			nodestest.NodeLabel("pool", "gold"), nodestest.NodeLabel("zone", zone), nodestest.NodeLabel("example.com/alias", "alias-of-"+name)))
+	}
+	kubetest.Create(t, classGold(enforcing, func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices.Fit, s.Slices.NodeKey, s.Slices.RequestKeys = v1alpha1.FitNode, "example.com/alias", []v1alpha1.LabelKey{"zone"}
+	}))
+	rome := newTenancy(t, "rome")
+	startOperator(t, listing)
+
+	mine := rome.ask("mine", nodestest.List("cpu", "2", "memory", "4Gi", "pods", "2"), func(s *authv1beta1.ResourceSlice) {
+		s.Annotations = map[string]string{"proffer.dev/node-selector": "zone=b"}
+	})
+	for _, seat := range []string{"gold-2", "gold-3"} {
+		test.Eventually(t, func() string {
+			want := map[string]string{"pool": "gold", "example.com/alias": "alias-of-" + seat}
+			return cmp.Diff(want, answerOf(t, mine).NodeSelector)
+		})
+		awaitAnswer(t, mine, "Accepted Granted cpu=2,memory=4Gi,pods=2")
+		awaitPlacements(t, list, map[string]string{creatorOf("mine", "rome"): "example.com/alias=alias-of-" + seat + ",pool=gold"})
+		if order, err := resourceversion.CompareResourceVersion(versionOf(t, list), versionOf(t, mine)); err != nil || order >= 0 {
+			t.Errorf("the list was written after the answer, or not compared: %v", err)
+		}
+		test.Eventually(t, func() string { return cmp.Diff(seat, grantOf(t, list.Namespace, mine).Spec.Seat) })
+		kubetest.Remove(t, nodes[seat])
+	}
+	awaitAnswer(t, mine, "Accepted SeatLost cpu=0,memory=0,pods=0")
+	awaitPlacements(t, list, map[string]string{creatorOf("mine", "rome"): "example.com/alias=no-seat.proffer.dev,pool=gold"})
+}
+
 // placedSlice is a slice that is listed, with its policy and its operator.
 type placedSlice struct {
 	o       *operator

@@ -30,9 +30,10 @@ const (
 	unwritable = "unwritable"
 	// pools: nothing is left of a resource, or nothing will be.
 	pools = "pools"
-	// denied, waiting, capped: a ResourceSlice is granted nothing, has no answer, or is granted less than it
-	// asks for.
+	// denied, seats, waiting, capped: a ResourceSlice is granted nothing, waits for a node in place of the one that it
+	// was granted from, has no answer, or is granted less than it asks for.
 	denied  = "denied"
+	seats   = "seats"
 	waiting = "waiting"
 	capped  = "capped"
 	// grants: pods request more than their ResourceSlice was granted.
@@ -44,7 +45,7 @@ const (
 )
 
 // Kinds lists all kinds, in the order of the findings of one status.
-var Kinds = []string{leader, news, policies, unwritable, pools, denied, waiting, capped, grants, Books, Devices}
+var Kinds = []string{leader, news, policies, unwritable, pools, denied, seats, waiting, capped, grants, Books, Devices}
 
 // statuses are in the order of the findings.
 var statuses = []string{rest.StatusWrong, rest.StatusWarning}

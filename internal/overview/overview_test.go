@@ -441,3 +441,27 @@ func TestEachResourceWithDevicesThatAreNotCountedIsAWarning(t *testing.T) {
 		t.Errorf("%d warnings (-want +got):\n%s", o.Warnings, diff)
 	}
 }
+
+func TestASliceThatHasLostItsSeatNeedsSomebody(t *testing.T) {
+	seated := func(s grant.Seat) func(*table.DecidedSlice) {
+		return func(d *table.DecidedSlice) { d.Answer.Seat = &s }
+	}
+	whole, capped := answered(grant.Accept, 4000, 4000), answered(grant.Accept, 4000, 3000)
+	o := Of(snapshot(
+		slice("lost", whole, seated(grant.Seat{Lost: "n1"}), stands(true, noon)),
+		slice("moved", whole, seated(grant.Seat{Node: "n2", Lost: "n1"}), stands(true, noon)),
+		slice("cordoned", capped, seated(grant.Seat{Node: "n3", Cordoned: true}), stands(true, noon)),
+		slice("denied", answered(grant.Deny, 1, 0), seated(grant.Seat{Lost: "n1"}), stands(false, noon)),
+	), []rest.Policy{policyOf("a", "Offering", "True", "")}).With(healthy)
+	want := []rest.Finding{
+		{Kind: "denied", Status: "warning", Since: ago(0), Seat: "n1", Page: "consumers/rome", Do: "kubectl proffer explain rome",
+			Message: "ResourceSlice liqo-tenant-rome/denied, class gold: why denied."},
+		{Kind: "seats", Status: "warning", Seat: "n1", Page: "consumers/rome", Do: "kubectl proffer explain rome",
+			Message: "ResourceSlice liqo-tenant-rome/lost, class gold: why lost."},
+		{Kind: "capped", Status: "warning", Since: ago(0), Seat: "n3", Page: "consumers/rome", Do: "kubectl proffer explain rome",
+			Message: "ResourceSlice liqo-tenant-rome/cordoned, class gold: why cordoned."},
+	}
+	if diff := cmp.Diff(want, o.Findings); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+}

@@ -21,7 +21,7 @@ const (
 	listWaits  = "kubectl proffer top consumers"
 )
 
-// addSlices adds the slices that are denied, wait or are capped.
+// addSlices adds the slices that are denied, have lost their seat, wait or are capped.
 func (l *list) addSlices(s *table.Snapshot) {
 	if s.Slices == nil {
 		return
@@ -76,6 +76,8 @@ func kindOf(d *table.DecidedSlice) string {
 		return ""
 	case d.Answer.Verdict == grant.Deny:
 		return denied
+	case d.SeatLost():
+		return seats
 	case !d.Answer.Whole():
 		return capped
 	}
@@ -87,7 +89,7 @@ func kindOf(d *table.DecidedSlice) string {
 func sinceWhen(d *table.DecidedSlice, kind string, now time.Time) time.Time {
 	created := time.Unix(d.Created, 0).UTC()
 	switch {
-	case d.Created == 0, kind == unwritable, kind != waiting && d.Stands == nil:
+	case d.Created == 0, kind == unwritable, kind == seats, kind != waiting && d.Stands == nil:
 		return time.Time{}
 	case kind == waiting && created.After(now):
 		return now // The clock of the API server is ahead.
@@ -124,7 +126,7 @@ func byAge(a, b agedSlice) int {
 func ofSlice(kind string, d *table.DecidedSlice, since time.Time) rest.Finding {
 	resource := liqo.ResourceSlices.GroupResource().String()
 	f := rest.Finding{
-		Kind: kind, Status: rest.StatusWarning, Page: pageOf(d.Consumer),
+		Kind: kind, Status: rest.StatusWarning, Page: pageOf(d.Consumer), Seat: d.Seat(),
 		Do: explain(d.Consumer, fmt.Sprintf("kubectl -n %s describe %s %s", d.Namespace, resource, d.Name)),
 		Message: fmt.Sprintf("ResourceSlice %s/%s, class %s: %s",
 			d.Namespace, d.Name, visible.Class(d.Class), sentence(d.Because())),

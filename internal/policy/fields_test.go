@@ -33,16 +33,17 @@ func completeSpecs(t *testing.T) map[string]*v1alpha1.ResourcePolicySpec {
 		MaxPercentages: v1alpha1.Shares{"nvidia.com/gpu": 25},
 	}
 	shareOfOne := v1alpha1.OverrideOffer{MaxPercent: new(v1alpha1.Share(60)), MaxPercentages: v1alpha1.Shares{"nvidia.com/gpu": 75}}
-	nodes, peers, morePeers := share, share, share
+	nodes, seats, peers, morePeers := share, share, share, share
 	nodes.Nodes = &v1alpha1.Nodes{
 		Selector: labels, Filter: "node.name != 'n1'", Count: v1alpha1.NodeCountAllocatable,
 		Tolerations: []corev1.Toleration{{Key: "k", Operator: corev1.TolerationOpEqual, Value: "v", Effect: corev1.TaintEffectNoExecute}},
 	}
+	seats.Nodes = &v1alpha1.Nodes{Selector: labels, Count: v1alpha1.NodeCountFree}
 	peers.Peers = &v1alpha1.Peers{ClusterIDs: []v1alpha1.ClusterID{"oslo"}, Count: v1alpha1.NodeCountAllocatable, Depth: new(int32(3))}
 	morePeers.Peers = &v1alpha1.Peers{Selector: labels}
 	all := map[string]*v1alpha1.ResourcePolicySpec{}
 	for name, of := range map[string]v1alpha1.PolicyOffer{
-		"nodes": nodes, "peers": peers, "more peers": morePeers, "fixed": {Fixed: kubetest.Quantities("cpu", "1")},
+		"nodes": nodes, "nodes of seats": seats, "peers": peers, "more peers": morePeers, "fixed": {Fixed: kubetest.Quantities("cpu", "1")},
 		"external": {External: &v1alpha1.External{
 			Address: "plugin.liqo:6001", Form: v1alpha1.ExternalFormFlat, TimeoutSeconds: new(int32(7)), OnFailure: v1alpha1.OnFailureZero,
 			TLS: &v1alpha1.ExternalTLS{CABundle: validAuthority(t), ServerName: "plugin.example.com"},
@@ -75,6 +76,10 @@ func completeSpecs(t *testing.T) map[string]*v1alpha1.ResourcePolicySpec {
 		}
 		if name == "fixed" {
 			spec.Mode, spec.PausedUntil = v1alpha1.ModePaused, &metav1.Time{Time: time.Unix(1_800_000_000, 0)}
+		}
+		if name == "nodes of seats" {
+			spec.Slices.Fit, spec.Slices.NodeKey = v1alpha1.FitNode, "example.com/name"
+			spec.Slices.RequestKeys = []v1alpha1.LabelKey{"zone"}
 		}
 		if of.Nodes != nil || of.Peers != nil {
 			spec.Overrides = append(spec.Overrides, v1alpha1.Override{Consumers: byLabel, Offer: shareOfOne})

@@ -70,6 +70,9 @@ func Parse(p *v1alpha1.ResourcePolicy) (out *offer.Policy, misspelt, errs field.
 		out.Consumers = parse.scope(*s.Consumers, path.Child("consumers"))
 	}
 	parse.source(out, s.Offer, path.Child("offer"))
+	if out.Nodes != nil {
+		out.Nodes.Selection.Single = out.Slices.FitNode
+	}
 	for i, o := range s.Overrides {
 		out.Overrides = append(out.Overrides, parse.override(o, out.Nodes != nil, path.Child("overrides").Index(i)))
 	}
@@ -124,6 +127,9 @@ var (
 	}, "write Free or Allocatable"}
 	excesses = words[v1alpha1.OnExcess, bool]{
 		map[v1alpha1.OnExcess]bool{v1alpha1.OnExcessCap: false, v1alpha1.OnExcessDeny: true}, "write Cap or Deny",
+	}
+	fits = words[v1alpha1.SliceFit, bool]{
+		map[v1alpha1.SliceFit]bool{v1alpha1.FitPool: false, v1alpha1.FitNode: true}, "write Pool or Node",
 	}
 	forms = words[v1alpha1.ExternalForm, bool]{
 		map[v1alpha1.ExternalForm]bool{v1alpha1.ExternalFormPools: false, v1alpha1.ExternalFormFlat: true},

@@ -1,10 +1,12 @@
 package policy
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
 	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"proffer.dev/proffer/api/v1alpha1"
@@ -43,7 +45,8 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 		out.NodeSelector = p.labels(s.NodeSelector, path.Child("nodeSelector"))
 	}
 	out.EnforcePlacement = s.EnforcePlacement
-	if s.EnforcePlacement && len(out.NodeSelector) == 0 {
+	p.fit(spec, &out, path)
+	if s.EnforcePlacement && !out.FitNode && len(out.NodeSelector) == 0 {
 		p.errs = append(p.errs, field.Forbidden(path.Child("enforcePlacement"),
 			"enforcePlacement needs labels of nodes: set slices.nodeSelector, or matchLabels in offer.nodes.selector"))
 	}
@@ -51,6 +54,46 @@ func (p *parser) slices(spec *v1alpha1.ResourcePolicySpec, path *field.Path) off
 	out.IngressClasses = p.classNames(s.IngressClasses, path.Child("ingressClasses"))
 	out.LoadBalancerClasses = p.classNames(s.LoadBalancerClasses, path.Child("loadBalancerClasses"))
 	return out
+}
+
+// fit parses what the ResourceSlices are granted from. A node selector with the label that names the seat could require
+// another node.
+func (p *parser) fit(spec *v1alpha1.ResourcePolicySpec, out *offer.Slices, path *field.Path) {
+	s := spec.Slices
+	forbid := func(of, message string) {
+		p.errs = append(p.errs, field.Forbidden(path.Child(of), message))
+	}
+	if out.FitNode = fits.parse(p, s.Fit, path.Child("fit")); !out.FitNode {
+		const misplaced = "nodeKey and requestKeys are for fit: Node: set fit: Node, or leave them out"
+		if s.NodeKey != "" {
+			forbid("nodeKey", misplaced)
+		}
+		if len(s.RequestKeys) > 0 {
+			forbid("requestKeys", misplaced)
+		}
+		return
+	}
+	if nodes := spec.Offer.Nodes; nodes == nil || nodes.Count != "" && nodes.Count != v1alpha1.NodeCountFree {
+		forbid("fit", "fit: Node grants from nodes of this cluster: set offer.nodes with count Free, or fit: Pool")
+	}
+	if !s.EnforcePlacement {
+		forbid("fit", "fit: Node needs pods that stay on the node of the answer: set enforcePlacement: true, or fit: Pool")
+	}
+	out.NodeKey = p.labelKey(cmp.Or(s.NodeKey, v1alpha1.DefaultNodeKey), path.Child("nodeKey"))
+	for i, key := range s.RequestKeys {
+		out.RequestKeys = append(out.RequestKeys, p.labelKey(key, path.Child("requestKeys").Index(i)))
+	}
+	if _, required := s.NodeSelector[out.NodeKey]; required {
+		forbid("nodeSelector", "with fit: Node, the answer names the node by nodeKey: remove that label from nodeSelector")
+	}
+}
+
+func (p *parser) labelKey(key v1alpha1.LabelKey, path *field.Path) string {
+	if len(validation.IsQualifiedName(string(key))) > 0 {
+		p.errs = append(p.errs, field.Invalid(path, key,
+			"write the key of a label, such as zone or topology.kubernetes.io/zone"))
+	}
+	return string(key)
 }
 
 func (p *parser) labels(labels v1alpha1.Labels, path *field.Path) map[string]string {

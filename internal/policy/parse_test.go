@@ -101,6 +101,31 @@ func TestParseReadsEveryField(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatFitsNodesListsThem(t *testing.T) {
+	p := kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) {
+		s.Class, s.Offer = "gold", v1alpha1.PolicyOffer{Nodes: &v1alpha1.Nodes{}}
+		s.Slices = &v1alpha1.Slices{Fit: v1alpha1.FitNode, EnforcePlacement: true, RequestKeys: []v1alpha1.LabelKey{"zone"}}
+	})
+	got, _, errs := Parse(p)
+	if len(errs) > 0 {
+		t.Fatal(errs)
+	}
+	if s := got.Slices; !s.FitNode || s.NodeKey != v1alpha1.DefaultNodeKey || !slices.Equal(s.RequestKeys, []string{"zone"}) {
+		t.Errorf("got %+v", s)
+	}
+	if !got.Nodes.Selection.Single {
+		t.Error("its nodes are not listed")
+	}
+	p.Spec.Slices = &v1alpha1.Slices{Fit: v1alpha1.FitPool}
+	pool, _, errs := Parse(p)
+	if len(errs) > 0 || pool.Nodes.Selection.Single || pool.Slices.NodeKey != "" {
+		t.Errorf("a pool: %+v %v", pool, errs)
+	}
+	if got.Granter() != pool.Granter() {
+		t.Errorf("the fit makes another granter: %s and %s", got.Granter(), pool.Granter())
+	}
+}
+
 func nodeFilter(t *testing.T, expression string) capacity.NodeFilter {
 	t.Helper()
 	f, err := filter.Nodes(expression)
@@ -342,6 +367,28 @@ func TestParseErrorsNameTheFieldAndSayWhatToWrite(t *testing.T) {
 			`spec.slices.nodeSelector: Invalid value: "b c"`},
 		{"enforced placement without labels", inSlices(v1alpha1.Slices{EnforcePlacement: true}),
 			`spec.slices.enforcePlacement: Forbidden: enforcePlacement needs labels of nodes: set slices.nodeSelector`},
+		{"fit of fixed amounts", func(s *spec) {
+			s.Offer = v1alpha1.PolicyOffer{Fixed: kubetest.Quantities("cpu", "1")}
+			inSlices(v1alpha1.Slices{Fit: v1alpha1.FitNode, EnforcePlacement: true})(s)
+		}, `spec.slices.fit: Forbidden: fit: Node grants from nodes of this cluster: set offer.nodes with count Free`},
+		{"fit of nodes with all of their amounts", func(s *spec) {
+			s.Offer.Nodes.Count = v1alpha1.NodeCountAllocatable
+			inSlices(v1alpha1.Slices{Fit: v1alpha1.FitNode, EnforcePlacement: true})(s)
+		}, `spec.slices.fit: Forbidden: fit: Node grants from nodes of this cluster: set offer.nodes with count Free`},
+		{"fit without enforced placement", inSlices(v1alpha1.Slices{Fit: v1alpha1.FitNode}),
+			`spec.slices.fit: Forbidden: fit: Node needs pods that stay on the node of the answer: set enforcePlacement: true`},
+		{"unknown fit", inSlices(v1alpha1.Slices{Fit: "Rack"}), `spec.slices.fit: Invalid value: "Rack": write Pool or Node`},
+		{"node key of a pool", inSlices(v1alpha1.Slices{NodeKey: "zone"}),
+			`spec.slices.nodeKey: Forbidden: nodeKey and requestKeys are for fit: Node: set fit: Node`},
+		{"request keys of a pool", inSlices(v1alpha1.Slices{RequestKeys: []v1alpha1.LabelKey{"zone"}}),
+			`spec.slices.requestKeys: Forbidden: nodeKey and requestKeys are for fit: Node: set fit: Node`},
+		{"node key", inSlices(v1alpha1.Slices{Fit: v1alpha1.FitNode, EnforcePlacement: true, NodeKey: "a b"}),
+			`spec.slices.nodeKey: Invalid value: "a b": write the key of a label`},
+		{"request key", inSlices(v1alpha1.Slices{Fit: v1alpha1.FitNode, EnforcePlacement: true, RequestKeys: []v1alpha1.LabelKey{"zone", "-"}}),
+			`spec.slices.requestKeys[1]: Invalid value: "-": write the key of a label`},
+		{"node selector with the node key", inSlices(v1alpha1.Slices{
+			Fit: v1alpha1.FitNode, EnforcePlacement: true, NodeSelector: v1alpha1.Labels{"kubernetes.io/hostname": "n1"},
+		}), `spec.slices.nodeSelector: Forbidden: with fit: Node, the answer names the node by nodeKey`},
 		{"storage class", inSlices(v1alpha1.Slices{StorageClasses: []v1alpha1.ClassName{""}}),
 			`spec.slices.storageClasses[0]: Required value: write the name of a class`},
 		{"ingress class", inSlices(v1alpha1.Slices{IngressClasses: []v1alpha1.ClassName{"a", ""}}),

@@ -72,8 +72,11 @@ func stateOf(s *table.DecidedSlice) *holding.Slice {
 	}
 	c := &holding.Slice{
 		Key: s.Key, UID: s.UID, Created: s.Created, Class: s.Class, Request: s.Request, Labels: s.Labels,
-		Invalid: s.Invalid, Used: s.Used, Stuck: s.Pinned, Sent: s.Pinned,
+		Nodes: s.Nodes, Invalid: s.Invalid, Used: s.Used, Stuck: s.Pinned, Sent: s.Pinned,
 		Answer: holding.Answer{Given: accepted, Accepted: accepted, Own: true, Amounts: s.Slice.Granted},
+	}
+	if c.Creator = s.Slice.Creator; c.Creator != "" {
+		c.Used = nil // It follows from the pods.
 	}
 	var grants protocol.Entry
 	grants.Begin(&protocol.Record{Present: protocol.Share{

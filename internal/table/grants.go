@@ -48,14 +48,22 @@ func (g *GrantCounts) GrantedBy() map[string]map[string][]string { return g.by }
 // Under implements SliceDecisions.
 func (g *GrantCounts) Under(policy string) PolicyGrants { return g.byPolicy[policy] }
 
-// countWaiting counts a slice that would be granted more if the pool had more now.
+// countWaiting counts a slice that would be granted more if the pool had more now, and one that waits for a node.
 func (g *GrantCounts) countWaiting(decided *grant.Answer) {
-	waits := func(l grant.Line) bool { return l.Bound == grant.ByPool || l.Bound == grant.Awaited }
-	if decided.Policy == nil || !slices.ContainsFunc(decided.Lines, waits) {
+	waits := slices.ContainsFunc(decided.Lines, func(l grant.Line) bool {
+		return l.Bound == grant.ByPool || l.Bound == grant.BySeat || l.Bound == grant.Awaited
+	})
+	lost := seatLost(decided)
+	if decided.Policy == nil || !waits && !lost {
 		return
 	}
 	under := g.byPolicy[decided.Policy.Name]
-	under.Waiting++
+	if waits {
+		under.Waiting++
+	}
+	if lost {
+		under.SeatsLost++
+	}
 	g.byPolicy[decided.Policy.Name] = under
 }
 
@@ -90,7 +98,7 @@ func (g *GrantCounts) count(asked *grant.Slice, decided *grant.Answer, what Coun
 			sum[l.Resource] = capacity.Sum(sum[l.Resource], amount)
 		}
 	}
-	moved := has != nil && asked.GrantedBy != "" && !offer.SameGranters(asked.GrantedBy, decided.Granter)
+	moved := has != nil && asked.GrantedBy != "" && !offer.SameButSeats(asked.GrantedBy, decided.Granter)
 	if decided.Policy == nil || moved {
 		g.addOrigin(asked.Class, asked)
 	}

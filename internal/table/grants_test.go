@@ -93,3 +93,47 @@ func TestGrantsCountInTheClassThatTheyWereMadeIn(t *testing.T) {
 		})
 	}
 }
+
+func TestSlicesThatHaveLostTheirSeatAreCountedUntilTheyHaveAnother(t *testing.T) {
+	gold := &offer.Policy{Name: "gold"}
+	bound := func(b grant.Bound) []grant.Line {
+		return []grant.Line{{Resource: "cpu", Asked: 2, Granted: 1, Bound: b}}
+	}
+	answers := []grant.Answer{
+		{Policy: gold, Seat: &grant.Seat{Node: "n1"}},
+		{Policy: gold, Seat: &grant.Seat{Node: "n2", Lost: "n1"}},
+		{Policy: gold, Seat: &grant.Seat{Lost: "n1"}},
+		{Policy: gold, Seat: &grant.Seat{Lost: "n1"}, Lines: bound(grant.BySeat)},
+		{Policy: gold, Seat: &grant.Seat{}, Lines: bound(grant.BySeat)},
+		{Policy: gold, Seat: &grant.Seat{Node: "n1", Cordoned: true}, Lines: bound(grant.ByCordon)},
+		{Policy: gold},
+	}
+	got := CountGrants(make([]grant.Slice, len(answers)), answers, GrantedOnly).Under("gold")
+	if want := (PolicyGrants{Waiting: 2, SeatsLost: 2}); !cmp.Equal(want, got) {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+func TestTheSeatIsThatOfTheAnswerOrElseOfTheGrant(t *testing.T) {
+	for name, tc := range map[string]struct {
+		by     string
+		answer *grant.Answer
+		want   string
+		lost   bool
+	}{
+		"no answer":                    {by: "gold@none/n1", want: "n1"},
+		"an answer that moves it":      {by: "gold@none/n1,gold@none/n2", want: "n2"},
+		"a pool":                       {by: "gold@none", answer: &grant.Answer{}},
+		"nothing":                      {answer: &grant.Answer{Seat: &grant.Seat{}}},
+		"a seat":                       {by: "gold@none/n1", answer: &grant.Answer{Seat: &grant.Seat{Node: "n2", Lost: "n1"}}, want: "n2"},
+		"a seat that is lost":          {by: "gold@none/n1", answer: &grant.Answer{Seat: &grant.Seat{Lost: "n1"}}, want: "n1", lost: true},
+		"a pool in place of the seat":  {by: "gold@none/n1", answer: &grant.Answer{}, want: "n1"},
+		"a seat in place of the pool":  {by: "gold@none", answer: &grant.Answer{Seat: &grant.Seat{Node: "n1"}}, want: "n1"},
+		"what another class still has": {by: "gold@none/n1", answer: &grant.Answer{Seat: &grant.Seat{}}, want: "n1"},
+	} {
+		s := DecidedSlice{Slice: grant.Slice{GrantedBy: tc.by}, Answer: tc.answer}
+		if got, lost := s.Seat(), s.SeatLost(); got != tc.want || lost != tc.lost {
+			t.Errorf("%s: %q, lost %t; want %q, %t", name, got, lost, tc.want, tc.lost)
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package table
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -221,13 +222,35 @@ func (s *DecidedSlice) Policy() string {
 	return s.Answer.Policy.Name
 }
 
+// Seat is the node from which everything that the slice has is granted, or was before it was lost. It is empty for
+// none.
+func (s *DecidedSlice) Seat() string {
+	last := ""
+	if by := offer.Granters(s.GrantedBy); len(by) > 0 {
+		last = offer.SeatOf(by[len(by)-1])
+	}
+	if s.Answer == nil || s.Answer.Seat == nil {
+		return last
+	}
+	return cmp.Or(s.Answer.Seat.Node, s.Answer.Seat.Lost, last)
+}
+
+// SeatLost reports whether the node of the slice is not usable any longer, and the slice waits for another one.
+func (s *DecidedSlice) SeatLost() bool { return s.Answer != nil && seatLost(s.Answer) }
+
+func seatLost(decided *grant.Answer) bool {
+	return decided.Seat != nil && decided.Seat.Lost != "" && decided.Seat.Node == ""
+}
+
 // PolicyGrants sums the grants of one policy.
 type PolicyGrants struct {
 	// Slices is the number of slices that are granted something.
 	Slices int32
 	// Waiting is the number of slices that are granted less than they request because the pool has no
 	// more now.
-	Waiting   int32
+	Waiting int32
+	// SeatsLost is the number of slices whose node is not usable any longer, and that wait for another one.
+	SeatsLost int32
 	Consumers map[string]ConsumerGrants
 }
 

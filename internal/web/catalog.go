@@ -142,11 +142,12 @@ func (s *Server) shownToAnyone(w http.ResponseWriter, r *http.Request, snapshot 
 
 // entriesOf returns the entries of a consumer. For an unknown consumer, it returns the entries of any
 // other unknown one.
-func entriesOf(from *published, id string) []v1alpha1.OfferStatus {
+func entriesOf(from *published, id string) []rest.CatalogEntry {
 	entries := from.Of(id)
-	all := make([]v1alpha1.OfferStatus, len(entries))
+	all := make([]rest.CatalogEntry, len(entries))
 	for i := range entries {
-		all[i] = catalog.StatusOf(id, &entries[i], from.observed)
+		e := &entries[i]
+		all[i] = rest.CatalogEntry{OfferStatus: catalog.StatusOf(id, e, from.observed), Fit: e.Fit()}
 	}
 	return all
 }

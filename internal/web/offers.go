@@ -123,7 +123,7 @@ func (v *view) details(id string) *rest.Details {
 			slice := rest.Slice{
 				Namespace: x.Namespace, Name: x.Name, Class: x.Class, Policy: x.Policy(),
 				Asked: world.Amounts(x.Request), Granted: world.Amounts(x.After()),
-				Accepted: x.Accepted(), Because: x.Because(),
+				Accepted: x.Accepted(), Seat: x.Seat(), SeatState: seatState(&x), Because: x.Because(),
 			}
 			if x.Written != nil { // The slice is at hand.
 				slice.Written = x.Written()
@@ -145,6 +145,17 @@ func (v *view) details(id string) *rest.Details {
 		d.Pods = append(d.Pods, rest.Pod{UID: pods[i].Key, Node: pods[i].Node, Requests: world.Amounts(pods[i].Requests)})
 	}
 	return d
+}
+
+// seatState returns the state of the node that a slice is granted from, empty for one that is usable.
+func seatState(s *table.DecidedSlice) string {
+	switch {
+	case s.SeatLost():
+		return rest.SeatLost
+	case s.Answer != nil && s.Answer.Seat != nil && s.Answer.Seat.Cordoned:
+		return rest.SeatCordoned
+	}
+	return ""
 }
 
 // leftOut returns nil for no nodes.
@@ -198,7 +209,8 @@ func policyOf(s *table.Snapshot, p *table.Policy) rest.Policy {
 	if report == nil {
 		return out
 	}
-	out.Class, out.Source, out.Consumers, out.Slices = p.Parsed.Class, p.Source, report.Count, granted.Slices
+	out.Class, out.Source, out.Consumers = p.Parsed.Class, p.Source, report.Count
+	out.Slices, out.SeatsLost = granted.Slices, granted.SeatsLost
 	if p.Parsed.Nodes != nil {
 		out.Nodes = &report.Nodes
 		out.Capacity, out.Committed = world.Amounts(report.Capacity), world.Amounts(report.Committed)

@@ -165,7 +165,7 @@ func (v *view) Details(id string) rest.Consumer {
 }
 
 // Catalog implements page.View.
-func (v *view) Catalog(id string) []v1alpha1.OfferStatus {
+func (v *view) Catalog(id string) []rest.CatalogEntry {
 	from := v.server.catalogs.forSnapshot(v.snapshot, 0)
 	return entriesOf(&from, id)
 }

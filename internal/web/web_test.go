@@ -239,6 +239,60 @@ func TestWhatAConsumerHasAndUsesIsBesideItsOffer(t *testing.T) {
 	}
 }
 
+// The nodes of the provider are no business of its consumers.
+func TestTheSeatOfASliceIsForAdmins(t *testing.T) {
+	const name = "worker-of-ours"
+	seated := kubetest.Policy("gold", inClass("gold"), func(s *v1alpha1.ResourcePolicySpec) {
+		s.Slices = &v1alpha1.Slices{Fit: v1alpha1.FitNode, EnforcePlacement: true}
+	})
+	for want, tc := range map[string]struct {
+		granted capacity.Amounts
+		edit    func(*capacity.Node)
+		lost    int32
+	}{
+		" on worker-of-ours": {edit: func(*capacity.Node) {}},
+		"Cordoned on worker-of-ours, which is cordoned": {
+			granted: capacity.Amounts{capacity.CPU: 2000}, edit: func(n *capacity.Node) { n.State = capacity.Cordoned },
+		},
+		"Lost was on worker-of-ours, which is gone or not usable": {
+			granted: capacity.Amounts{capacity.CPU: 2000}, edit: func(n *capacity.Node) { n.Labels = nil }, lost: 1,
+		},
+	} {
+		s := newSite(t)
+		n := node(name, 8000)
+		n.Labels = map[string]string{v1alpha1.DefaultNodeKey: name}
+		tc.edit(&n)
+		s.ledger.SetNode(n)
+		slice := table.DecidedSlice{Namespace: "liqo-tenant-rome", Name: "mine", UID: "u", Slice: grant.Slice{
+			Key: "liqo-tenant-rome/mine", Consumer: "rome", Class: "gold", Request: capacity.Amounts{capacity.CPU: 2000}, Granted: tc.granted,
+		}}
+		if tc.granted != nil {
+			slice.GrantedBy, slice.GrantedIn = offer.Seated("gold", name), "gold"
+		}
+		s.publish([]*v1alpha1.ResourcePolicy{seated}, slice)
+		var c rest.Consumer
+		s.read("GET", "/offers/rome", "", &c)
+		var all rest.Offers
+		s.read("GET", "/offers", "", &all)
+		one := c.Details.Slices[0]
+		if got := one.SeatState + " " + one.On(); one.Seat != name || got != want || all.Policies[0].SeatsLost != tc.lost {
+			t.Errorf("got %q, %d lost; want %q, %d", got, all.Policies[0].SeatsLost, want, tc.lost)
+		}
+		var of rest.CatalogOf
+		s.read("GET", "/api/catalog/rome", "", &of)
+		for i := range of.Entries {
+			if e := &of.Entries[i]; e.Fit != v1alpha1.FitNode {
+				t.Errorf("the catalog has %+v", e)
+			}
+		}
+		for _, path := range []string{"/api/catalog", "/api/catalog/rome", "/api/catalog/nobody"} {
+			if _, body := s.do("GET", path, ""); strings.Contains(body, name) {
+				t.Errorf("%s names a node: %s", path, body)
+			}
+		}
+	}
+}
+
 func TestDetailsAreBounded(t *testing.T) {
 	s := newSite(t)
 	var slices []table.DecidedSlice

@@ -107,11 +107,14 @@ func (f *fieldRows) add(of *apiextensionsv1.JSONSchemaProps, prefix string) {
 			text = "As `" + first + "`."
 		}
 		fmt.Fprintf(&f.text, "| `%s` | %s | %s |\n", path, typeOf(&p), strings.ReplaceAll(text, "|", `\|`))
-		// Kubernetes describes its own types.
-		if first != "" || slices.Contains([]string{"selector", "tolerations", "conditions"}, name) {
+		if first != "" {
 			continue
 		}
 		f.seen[name+text] = path
+		// Kubernetes describes its own types.
+		if slices.Contains([]string{"selector", "tolerations", "conditions"}, name) {
+			continue
+		}
 		f.add(&p, path+".")
 		if p.Items != nil {
 			f.add(p.Items.Schema, path+"[].")

@@ -94,6 +94,7 @@ func publish(t *table.Table, l *capacity.Ledger) {
 	for _, p := range []*v1alpha1.ResourcePolicy{
 		kubetest.Policy("gold", func(s *v1alpha1.ResourcePolicySpec) {
 			s.Class = "gold"
+			s.Slices = &v1alpha1.Slices{Fit: v1alpha1.FitNode, EnforcePlacement: true}
 			s.Catalog = &v1alpha1.Catalog{CatalogWords: v1alpha1.CatalogWords{
 				Title: "Gold", Labels: v1alpha1.Labels{"region": "eu"}, Prices: v1alpha1.Prices{"cpu": "0.021"}, Currency: "EUR", Period: "Hour", URL: "https://example.com",
 			}}
@@ -130,7 +131,7 @@ func providers(now time.Time) rest.Federation {
 			APIServer: "https://192.0.2.1:6443", Modules: []string{"networking"}, Conditions: map[string]string{"APIServerStatus": "Established"},
 			VirtualNodes: []string{"bern-1"}, Slices: []rest.FederationSlice{{Name: "bern-1", Class: "gold", Accepted: true}},
 		}},
-		{ClusterID: "oslo", Publishes: true, ReadTime: &now, Offers: []rest.FederationOffer{{OfferStatus: offer}}},
+		{ClusterID: "oslo", Publishes: true, ReadTime: &now, Offers: []rest.FederationOffer{{OfferStatus: offer, Fit: v1alpha1.FitNode}}},
 	}}
 }
 

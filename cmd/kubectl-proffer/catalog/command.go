@@ -38,6 +38,8 @@ the resource.
 Below the table is the liqoctl command that asks for all that is available. With --fits, only
 the Offers are shown that can grant a ResourceSlice of these amounts in full, and the commands ask
 for these. NODES is how many nodes have room now for one pod of these amounts, or less than that.
+With --nodes N, N commands ask each of these Offers for as many ResourceSlices, and so for as many
+virtual nodes, of these amounts.
 
 A provider that does not answer, or answers nonsense, is left out, and a warning says why.
 
@@ -58,6 +60,9 @@ const examples = `  # What each provider would grant
   # Who can grant a ResourceSlice of this size, and the command that asks for it
   kubectl proffer catalog --fits cpu=2,memory=4Gi
 
+  # Three nodes of this size
+  kubectl proffer catalog --fits cpu=2,memory=4Gi --nodes 3
+
   # What the operator in this cluster has read, without rights to Secrets
   kubectl proffer catalog --federation
 
@@ -75,7 +80,9 @@ type catalogOptions struct {
 
 	provider string
 	fits     v1alpha1.Quantities
-	format   string
+	// nodes is the number of nodes with these amounts, 0 for none in particular.
+	nodes  int
+	format string
 	// federation asks the operator, and roles prints what lets it read the providers.
 	federation, roles bool
 }
@@ -95,6 +102,11 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 			if o.fits, err = federation.ParseAmounts(fits); err != nil {
 				return fmt.Errorf("--fits=%s: %w", fits, err)
 			}
+			if cmd.Flags().Changed("nodes") {
+				if err := o.checkNodes(); err != nil {
+					return err
+				}
+			}
 			if o.roles {
 				return o.printRoles(cmd.Context())
 			}
@@ -106,16 +118,19 @@ func NewCommand(flags *operatorclient.Flags, streams genericiooptions.IOStreams)
 	cmd.Flags().StringVar(&o.provider, "provider", "", "Show only the provider with this cluster ID.")
 	cmd.Flags().StringVar(&fits, "fits", "",
 		"Show only what can grant a ResourceSlice of these amounts, such as cpu=4,memory=8Gi.")
+	cmd.Flags().IntVar(&o.nodes, "nodes", 0,
+		fmt.Sprintf("Print the commands that ask for this many nodes of the amounts of --fits, 1 to %d.", maxNodes))
 	cmd.Flags().BoolVar(&o.federation, "federation", false,
 		"Show what the operator in this cluster has read of the providers.")
 	cmd.Flags().BoolVar(&o.roles, "roles", false,
 		"Print the Roles with which the operator in this cluster can read the providers.")
 	complete.FormatFlag(cmd, &o.format, output.Wide, output.JSON, output.YAML)
-	for _, name := range []string{"federation", "fits", "output"} {
+	for _, name := range []string{"federation", "fits", "nodes", "output"} {
 		cmd.MarkFlagsMutuallyExclusive(name, "roles")
 	}
 	complete.Flag(cmd, "provider", peering.Complete(flags))
 	complete.Flag(cmd, "fits", cobra.NoFileCompletions)
+	complete.Flag(cmd, "nodes", cobra.NoFileCompletions)
 	return cmd
 }
 
@@ -124,7 +139,7 @@ func (o *catalogOptions) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fit := federation.Fit(c.Providers, o.fits, o.liqoctl.CreateSlice)
+	fit := federation.Fit(c.Providers, o.fits, o.nodes, o.liqoctl)
 	if err := o.print(c); err != nil {
 		return err
 	}
@@ -193,6 +208,11 @@ func (o *catalogOptions) print(c *rest.Federation) error {
 		for _, problem := range provider.Problems {
 			fmt.Fprintf(o.streams.ErrOut, "warning: %s: %s\n", provider.ClusterID, problem)
 		}
+		for i := range provider.Offers {
+			if lack := shortage(&provider.Offers[i], o.fits, o.nodes); lack != "" {
+				fmt.Fprintf(o.streams.ErrOut, "warning: %s: %s\n", provider.ClusterID, lack)
+			}
+		}
 	}
 	if output.IsValue(o.format) {
 		return p.Value(o.format, c)
@@ -210,6 +230,9 @@ func (o *catalogOptions) print(c *rest.Federation) error {
 	}
 	if err := p.Table(table(c, o.format, len(o.fits) > 0, o.now())); err != nil {
 		return err
+	}
+	if o.nodes > 0 {
+		return p.Lines(commandsForNodes(c, o.fits)...)
 	}
 	return p.Lines(commands(c, o.fits)...)
 }

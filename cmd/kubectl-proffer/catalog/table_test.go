@@ -52,7 +52,7 @@ func shown(t *testing.T, c *rest.Federation, fits, format string, width int) []s
 	t.Helper()
 	amounts, err := federation.ParseAmounts(fits)
 	test.Must(t, err)
-	federation.Fit(c.Providers, amounts, federation.Liqoctl{}.CreateSlice)
+	federation.Fit(c.Providers, amounts, 0, federation.Liqoctl{})
 	lines := table(c, format, fits != "", noon).Lines(width, false)
 	operatortest.Fits(t, width, lines)
 	return append(lines, commands(c, amounts)...)
@@ -82,7 +82,7 @@ func TestAnExpiredOfferIsRedAndReported(t *testing.T) {
 	if diff := cmp.Diff(want, c.Providers[1].Problems); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	federation.Fit(c.Providers, nil, federation.Liqoctl{}.CreateSlice)
+	federation.Fit(c.Providers, nil, 0, federation.Liqoctl{})
 	if command := c.Providers[1].Offers[0].Command; command != "" {
 		t.Errorf("it is asked for with %s", command)
 	}
@@ -107,7 +107,7 @@ func TestAProviderWhoseClockIsAheadHasAnOfferOfNow(t *testing.T) {
 
 func TestTheJSONIsTheOffersWithTheirCommands(t *testing.T) {
 	c := two(t)
-	federation.Fit(c.Providers, nil, federation.Liqoctl{}.CreateSlice)
+	federation.Fit(c.Providers, nil, 0, federation.Liqoctl{})
 	var out strings.Builder
 	test.Must(t, (output.Printer{Out: &out}).Value(output.JSON, c))
 	var got struct {
@@ -148,7 +148,7 @@ func TestNoTextOfAProviderIsObeyed(t *testing.T) {
 	s.Labels = map[string]v1alpha1.LabelValue{hostile: hostile}
 	p := readFrom(t, "milan", offer)
 	c := &rest.Federation{Providers: []rest.FederationProvider{p}}
-	if !federation.Fit(c.Providers, nil, federation.Liqoctl{}.CreateSlice) {
+	if !federation.Fit(c.Providers, nil, 0, federation.Liqoctl{}) {
 		t.Fatal("nothing can be asked for")
 	}
 	var out strings.Builder

@@ -155,15 +155,7 @@ func (d *description) details(details *rest.Details) {
 		d.section("Devices that are not offered", uncounted)
 	}
 
-	slices := &output.Table{
-		Header: []string{"NAMESPACE", "NAME", "CLASS", "ASKED", "GRANTED", "ACCEPTED", "WHY"}, Text: true,
-	}
-	for _, s := range details.Slices {
-		amounts := output.Notation(d.format, "").Lists(s.Asked, s.Granted)
-		slices.Add(s.Namespace, s.Name, output.Class(s.Class), output.Asked(&s, d.format, amounts[0]),
-			cmp.Or(output.Pairs(amounts[1]), "0"), yesNo(s.Accepted), s.Because)
-	}
-	d.section("ResourceSlices", slices)
+	d.section("ResourceSlices", d.sliceTable(details.Slices))
 
 	pods := &output.Table{Header: []string{"NODE", "UID", "REQUESTS"}}
 	for _, p := range details.Pods {
@@ -176,9 +168,37 @@ func (d *description) details(details *rest.Details) {
 	}
 }
 
+// sliceTable has the node of each seat beside the amounts or, if that is too wide, only in the explanation.
+func (d *description) sliceTable(all []rest.Slice) *output.Table {
+	t := &output.Table{
+		Header: []string{"NAMESPACE", "NAME", "CLASS", "ASKED", "GRANTED", "ACCEPTED", "WHY"}, Text: true,
+	}
+	plain := &output.Table{Header: t.Header, Text: true}
+	for i := range all {
+		s := &all[i]
+		amounts := output.Notation(d.format, "").Lists(s.Asked, s.Granted)
+		row := []string{
+			s.Namespace, s.Name, output.Class(s.Class), output.Asked(s, d.format, amounts[0]),
+			cmp.Or(output.Pairs(amounts[1]), "0"), yesNo(s.Accepted), s.Because,
+		}
+		plain.Add(row...)
+		if on := s.On(); on != "" {
+			row = slices.Clone(row)
+			row[4] += " " + on
+		}
+		t.Add(row...)
+	}
+	if !t.Fits(d.width - len(indent)) {
+		return plain
+	}
+	return t
+}
+
+// indent is before the lines of a section.
+const indent = "  "
+
 // section appends a title and an indented table, or the word none.
 func (d *description) section(title string, t *output.Table) {
-	const indent = "  "
 	if len(t.Rows) == 0 {
 		d.lines = append(d.lines, "", title+": none")
 		return

@@ -109,3 +109,34 @@ func TestASubjectThatIsNotOfferedIsRefusedWithWhatIs(t *testing.T) {
 		}
 	}
 }
+
+// The explanation of the operator names the node, too.
+func TestTheNodeOfASeatIsBesideTheAmountsIfThatFits(t *testing.T) {
+	const long = "ip-10-0-12-34.eu-central-1.compute.internal"
+	for name, tc := range map[string]struct {
+		seat, state string
+		width       int
+		want        string
+	}{
+		"a usable node":              {"n1", "", 80, "cpu=3,memory=16Gi on n1   yes"},
+		"a wide terminal":            {long, "", 160, "cpu=3,memory=16Gi on " + long + "   yes"},
+		"a long name":                {long, "", 80, "cpu=3,memory=16Gi   yes"},
+		"a cordoned node":            {"n1", rest.SeatCordoned, 160, "cpu=3,memory=16Gi on n1, which is cordoned   yes"},
+		"a cordoned node, if narrow": {"n1", rest.SeatCordoned, 80, "cpu=3,memory=16Gi   yes"},
+		"a lost node":                {"n1", rest.SeatLost, 0, "cpu=3,memory=16Gi was on n1, which is gone or not usable   yes"},
+		"no seat":                    {"", "", 0, "cpu=3,memory=16Gi   yes"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			consumer := rome()
+			s := &consumer.Details.Slices[0]
+			s.Seat, s.SeatState = tc.seat, tc.state
+			lines := describe(&consumer, "", tc.width)
+			if tc.width > 0 {
+				operatortest.Fits(t, tc.width, lines)
+			}
+			if text := strings.Join(lines, "\n"); !strings.Contains(text, tc.want) {
+				t.Errorf("no %q in\n%s", tc.want, text)
+			}
+		})
+	}
+}

@@ -201,6 +201,12 @@ func (a *anonymiser) slice(s *rest.WorldSlice) {
 	s.Namespace, s.Consumer = a.namespaces.numbered(s.Namespace), a.consumers.numbered(s.Consumer)
 	s.UID, s.Class, s.GrantedIn = a.uids.numbered(s.UID), a.classes.numbered(s.Class), a.classes.numbered(s.GrantedIn)
 	labels(a.values, s.Labels)
+	labels(a.values, s.Nodes)
+	seats := strings.Split(s.Seat, ",")
+	for i, name := range seats {
+		seats[i] = a.nodes.numbered(name)
+	}
+	s.Creator, s.Seat = a.creators.numbered(s.Creator), strings.Join(seats, ",")
 	s.Problem = "" // It quotes what the consumer wrote.
 }
 
@@ -275,7 +281,8 @@ func (a *anonymiser) value(at any, text string) (into bool) {
 	case **v1alpha1.Catalog: // It is written for consumers to recognize the provider, and decides nothing.
 		*at = nil
 	case *v1alpha1.Mode, *v1alpha1.Reclaim, *v1alpha1.NodeCount, *v1alpha1.ExternalForm, *v1alpha1.OnFailure,
-		*v1alpha1.OnExcess, *v1alpha1.ResourceName, *corev1.ResourceName, *v1alpha1.ClassName:
+		*v1alpha1.OnExcess, *v1alpha1.SliceFit, *v1alpha1.LabelKey, *v1alpha1.ResourceName, *corev1.ResourceName,
+		*v1alpha1.ClassName:
 	default: // An expression, prose, or whatever a new field may hold.
 		switch v := reflect.ValueOf(at).Elem(); {
 		case v.Kind() != reflect.String:

@@ -104,15 +104,15 @@ func TestNothingButTheDocumentedNamesStays(t *testing.T) {
 		<.Policies.Spec.Overrides.Offer.Max.Written>
 		<.Policies.Spec.Overrides.Offer.MaxPercentages{}> <.Policies.Spec.Overrides.Offer.Max{}>
 		<.Policies.Spec.Reclaim> <.Policies.Spec.Slices.Defaults.Written>
-		<.Policies.Spec.Slices.Defaults{}> <.Policies.Spec.Slices.IngressClasses>
-		<.Policies.Spec.Slices.LoadBalancerClasses> <.Policies.Spec.Slices.NodeLabels{}>
-		<.Policies.Spec.Slices.NodeSelector{}> <.Policies.Spec.Slices.OnExcess>
+		<.Policies.Spec.Slices.Defaults{}> <.Policies.Spec.Slices.Fit> <.Policies.Spec.Slices.IngressClasses>
+		<.Policies.Spec.Slices.LoadBalancerClasses> <.Policies.Spec.Slices.NodeKey> <.Policies.Spec.Slices.NodeLabels{}>
+		<.Policies.Spec.Slices.NodeSelector{}> <.Policies.Spec.Slices.OnExcess> <.Policies.Spec.Slices.RequestKeys>
 		<.Policies.Spec.Slices.StorageClasses> <.Policies.Status.Conditions.Reason>
 		<.Policies.Status.Conditions.Status> <.Policies.Status.Conditions.Type>
 		<.Policies.Status.OfferedResources>
 		<.Proffer>
 		<.Slices.Asked{}> <.Slices.Falling{}> <.Slices.GrantedBy> <.Slices.Granted{}>
-		<.Slices.Labels{}> <.Slices.Reclaim> <.Slices.Recorded{}> <.Slices.Used{}>
+		<.Slices.Labels{}> <.Slices.Nodes{}> <.Slices.Reclaim> <.Slices.Recorded{}> <.Slices.Used{}>
 		<.Unavailable{}>
 		<taint.key>
 	`)

@@ -120,7 +120,7 @@ func (o *topOptions) run(
 			lines = append(append(lines, ""), t.Lines(p.Width, p.Color)...)
 		}
 	}
-	return p.Lines(lines...)
+	return p.Lines(append(lines, lostSeats(rows.Policies, p.Width)...)...)
 }
 
 // subject says what is shown.

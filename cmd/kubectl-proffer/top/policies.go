@@ -1,6 +1,7 @@
 package top
 
 import (
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -11,11 +12,13 @@ import (
 
 // policyRow is one resource of a policy. The resource is empty for a policy without amounts.
 type policyRow struct {
-	Policy   string `json:"policy"`
-	Class    string `json:"class"`
-	Reason   string `json:"reason"`
-	Nodes    *int   `json:"nodes,omitempty"`
-	Resource string `json:"resource,omitempty"`
+	Policy string `json:"policy"`
+	Class  string `json:"class"`
+	Reason string `json:"reason"`
+	Nodes  *int   `json:"nodes,omitempty"`
+	// SeatsLost is the number of ResourceSlices of the policy that wait for a node, absent for none.
+	SeatsLost int32  `json:"seatsLost,omitempty"`
+	Resource  string `json:"resource,omitempty"`
 	// Capacity, Committed and Remaining are absent for amounts that are not of a pool.
 	Capacity  *resource.Quantity `json:"capacity,omitempty"`
 	Committed *resource.Quantity `json:"committed,omitempty"`
@@ -44,7 +47,9 @@ func policyRows(offers *rest.Offers) []policyRow {
 			names = []string{""}
 		}
 		for _, name := range names {
-			row := policyRow{Policy: p.Name, Class: p.Class, Reason: p.Reason, Nodes: p.Nodes, Resource: name}
+			row := policyRow{
+				Policy: p.Name, Class: p.Class, Reason: p.Reason, Nodes: p.Nodes, SeatsLost: p.SeatsLost, Resource: name,
+			}
 			if name != "" {
 				row.Capacity, row.Committed, row.Remaining = p.Capacity.Of(name), p.Committed.Of(name), p.Remaining.Of(name)
 				row.Used, row.Offered = used.OrZero(name), offered.OrZero(name)
@@ -54,6 +59,20 @@ func policyRows(offers *rest.Offers) []policyRow {
 		}
 	}
 	return rows
+}
+
+// lostSeats has a line for each policy whose ResourceSlices wait for a node, after an empty one.
+func lostSeats(rows []policyRow, width int) (lines []string) {
+	for i := range rows {
+		text := rest.Policy{SeatsLost: rows[i].SeatsLost}.LostSeats()
+		if text != "" && (i == 0 || rows[i-1].Policy != rows[i].Policy) {
+			lines = append(lines, output.Wrap("Policy "+rows[i].Policy+": "+text, width)...)
+		}
+	}
+	if len(lines) > 0 {
+		lines = slices.Insert(lines, 0, "")
+	}
+	return lines
 }
 
 func policiesTable(rows []policyRow, format string) *output.Table {

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
@@ -163,5 +164,25 @@ func checkOrders[R any](t *testing.T, rows []R, orders []output.Order[R], table 
 				t.Errorf("--sort=%s is by %s, and the column has %s", o.Name, got, &want)
 			}
 		}
+	}
+}
+
+func TestSlicesWithoutASeatAreCountedBelowTheirPolicy(t *testing.T) {
+	offers := operatortest.Offers()
+	if lines := lostSeats(policyRows(&offers), 80); lines != nil {
+		t.Errorf("without any: %q", lines)
+	}
+	offers.Policies[0].SeatsLost = 2
+	rows := policyRows(&offers)
+	for width, want := range map[int][]string{
+		160: {"", "Policy gold-pool: 2 ResourceSlices have lost their node and wait for another one."},
+		80:  {"", "Policy gold-pool: 2 ResourceSlices have lost their node and wait for another", "one."},
+	} {
+		if diff := cmp.Diff(want, lostSeats(rows, width)); diff != "" {
+			t.Errorf("at %d: %s", width, diff)
+		}
+	}
+	if got, err := json.Marshal(rows[0]); err != nil || !strings.Contains(string(got), `"nodes":3,"seatsLost":2,"resource":"cpu"`) {
+		t.Errorf("%v: %s", err, got)
 	}
 }

@@ -6,6 +6,7 @@
 package placement
 
 import (
+	"cmp"
 	"iter"
 	"maps"
 	"slices"
@@ -81,7 +82,8 @@ func rank(r required, present map[string]string) int {
 
 // requirements returns what is required of each user that has, or is about to have, a grant, each
 // once. An answer that a policy decides on goes before what is left of earlier grants of the same
-// user: the pods of both are sent alike.
+// user: the pods of both are sent alike. With another seat, the entry has another label. Pods that run
+// are not affected: the admission policy checks new ShadowPods, and those whose spec changes.
 func requirements(decided iter.Seq[table.DecidedSlice], policies []table.Policy, present map[string]string) []required {
 	byName := map[string]*offer.Policy{}
 	for i := range policies {
@@ -104,11 +106,16 @@ func requirements(decided iter.Seq[table.DecidedSlice], policies []table.Policy,
 			labels = unknown
 		}
 		if byPolicy {
-			labels = labelsOf(s.Answer.Policy)
+			labels = labelsOf(s.Answer.Policy, s.Answer.NodeSelector())
 		} else {
 			for _, by := range offer.Granters(s.Slice.GrantedBy) { // The last one has answered last.
-				if granted := byName[offer.PolicyOf(by)]; granted != nil {
-					labels = labelsOf(granted)
+				granted := byName[offer.PolicyOf(by)]
+				switch {
+				case granted == nil:
+				case granted.Slices.FitNode: // Only the list has the label that names the seat.
+					labels = cmp.Or(present[s.User], unknown)
+				default:
+					labels = labelsOf(granted, granted.Slices.NodeSelector)
 				}
 			}
 		}
@@ -130,12 +137,12 @@ func standsAccepted(s *table.DecidedSlice) bool {
 	return accepted
 }
 
-// labelsOf returns the labels that a policy requires, as they stand in the list, empty for none.
-func labelsOf(p *offer.Policy) string {
+// labelsOf returns the labels that a policy requires with a node selector, as they stand in the list, empty for none.
+func labelsOf(p *offer.Policy, selector map[string]string) string {
 	if !p.Slices.EnforcePlacement {
 		return ""
 	}
-	return textOf(p.Slices.NodeSelector)
+	return textOf(selector)
 }
 
 // textOf renders labels. Neither the key nor the value of a label has a comma or an equals sign.

@@ -56,6 +56,10 @@ func of(consumer string, s table.DecidedSlice) table.DecidedSlice {
 func TestWhatASliceHoldsDecidesWhatItsPodsNeed(t *testing.T) {
 	denied := accepted("mine-1", gold)
 	denied.Answer = &grant.Answer{Verdict: grant.Deny, Policy: gold}
+	fit := *gold
+	fit.Name, fit.Slices.FitNode = "fit", true
+	seated := accepted("mine-1", &fit)
+	seated.Answer.Seat = &grant.Seat{Node: "n1", Key: "host", Value: "h1"}
 	waiting := table.DecidedSlice{User: "mine-1", Slice: grant.Slice{Consumer: "rome", GrantedBy: "gold"}}
 	present := map[string]string{"mine-1": "pool=gold", "gone-1": "pool=gold"}
 	mine := map[string]string{"mine-1": "pool=gold,zone=a"}
@@ -82,6 +86,11 @@ func TestWhatASliceHoldsDecidesWhatItsPodsNeed(t *testing.T) {
 		"it has moved to a policy that does not":         {[]table.DecidedSlice{accepted("mine-1", silver), grantedBy("mine-1", "gold")}, policies(gold, silver), nil},
 		"it has moved to a policy that enforces":         {[]table.DecidedSlice{accepted("mine-1", gold), grantedBy("mine-1", "silver")}, policies(gold, silver), mine},
 		"it is denied, and pods of an older one run":     {[]table.DecidedSlice{denied, grantedBy("mine-1", "gold")}, policies(gold), mine},
+		"it has a seat":                                  {[]table.DecidedSlice{seated}, policies(&fit), map[string]string{"mine-1": "host=h1,pool=gold,zone=a"}},
+		"it has a seat and is not decided on":            {[]table.DecidedSlice{grantedBy("mine-1", "fit@a/n1")}, policies(&fit), as},
+		"it has moved to a seat, as far as is known":     {[]table.DecidedSlice{grantedBy("mine-1", "gold@a,fit@b/n1")}, policies(gold, &fit), as},
+		"it has moved from a seat, as far as is known":   {[]table.DecidedSlice{grantedBy("mine-1", "fit@b/n1,gold@a")}, policies(gold, &fit), mine},
+		"the list that named its node is lost":           {[]table.DecidedSlice{grantedBy("lost-1", "fit@a/n1")}, policies(&fit), map[string]string{"lost-1": "?"}},
 		"two of one user: one that enforces suffices":    {[]table.DecidedSlice{accepted("mine-1", silver), accepted("mine-1", gold)}, policies(gold, silver), mine},
 	} {
 		t.Run(name, func(t *testing.T) {

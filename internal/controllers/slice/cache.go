@@ -288,6 +288,7 @@ func (e *trackedSlice) newEntry() *sliceEntry {
 	s := &e.slice
 	c := &sliceEntry{slice: *s, ours: e.ours, Slice: holding.Slice{
 		Key: s.key, UID: string(s.uid), Created: s.created, Class: s.class, Request: s.request, Labels: s.labels,
+		Nodes:   s.nodes,
 		Invalid: len(s.problems) > 0, Deleting: s.deleting, Answer: s.answer.outline(), RemovedAt: e.removedAt,
 		Vouched: e.vouched, Sent: e.sent, Writing: e.writing, Stuck: e.stuck != "",
 	}}

@@ -122,6 +122,13 @@ func (d *sliceDecoder) metadata(into map[string]any, key string) (err error) {
 	switch key {
 	case "name", "namespace", "uid", "resourceVersion", "creationTimestamp", "deletionTimestamp":
 		into[key], _, err = d.small(maxField)
+	case "annotations":
+		into[key], err = d.fields(func(into map[string]any, key string) error {
+			if key == nodeSelectorAnnotation {
+				into[key], _, err = d.small(maxNodeSelector + 1)
+			}
+			return err
+		})
 	case "labels":
 		into[key], err = d.fields(func(into map[string]any, key string) error {
 			if slices.Contains(keptLabels, key) || len(into) < maxKeptLabels {

@@ -105,7 +105,8 @@ func (a *decisions) unanswered(i int) grant.Slice {
 	c := a.Slices[i]
 	s := grant.Slice{
 		Key: c.Key, Consumer: a.Consumers[i], Class: c.Class, Created: c.Created,
-		Request: c.Request, Labels: c.Labels, Invalid: c.Invalid, Frozen: a.gates[i] != active,
+		Request: c.Request, Labels: c.Labels, Nodes: c.Nodes, Creator: c.Creator,
+		Invalid: c.Invalid, Frozen: a.gates[i] != active,
 	}
 	if held := c.Holds.In(c.Class); a.LeftAlone(i) {
 		s.Granted, s.GrantedBy, s.GrantedIn, s.Reclaim = held.Amounts, held.Policy, held.Class, held.Reclaim

@@ -7,10 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -25,6 +27,12 @@ import (
 const (
 	// maxClusterID bounds the cluster IDs read from objects, in bytes.
 	maxClusterID = 253
+	// nodeSelectorAnnotation narrows the nodes among which the seat of a slice is chosen: labels with their values, such
+	// as zone=a,disk=ssd. Liqo copies it when it creates the slice, and no later change of it. maxNodeSelector bounds
+	// it in bytes, maxNodeLabels bounds its labels.
+	nodeSelectorAnnotation = "proffer.dev/node-selector"
+	maxNodeSelector        = 1024
+	maxNodeLabels          = 8
 	// maxProblems is the number of problems of a request that a message lists.
 	maxProblems = 3
 )
@@ -49,6 +57,8 @@ type slice struct {
 	class    string
 	// labels are the labels of the object. Only filters of policies read them.
 	labels map[string]string
+	// nodes are the labels by which the request narrows the nodes of its seat.
+	nodes map[string]string
 	// request is in the units of the ledger, rounded up. What has a problem is left out.
 	request capacity.Amounts
 	// problems say what is wrong with the request and what to write instead.
@@ -70,8 +80,9 @@ func (s *slice) version() string { return s.object.GetResourceVersion() }
 func same(a, b *slice) bool {
 	return a.key == b.key && a.uid == b.uid && a.created == b.created && a.consumer == b.consumer && a.class == b.class &&
 		a.originOK == b.originOK && a.authenticated == b.authenticated && a.deleting == b.deleting &&
-		maps.Equal(a.request, b.request) && maps.Equal(a.labels, b.labels) && slices.Equal(a.problems, b.problems) &&
-		equal(a.answer, b.answer) && reflect.DeepEqual(requested(a.object), requested(b.object))
+		maps.Equal(a.request, b.request) && maps.Equal(a.labels, b.labels) && maps.Equal(a.nodes, b.nodes) &&
+		slices.Equal(a.problems, b.problems) && equal(a.answer, b.answer) &&
+		reflect.DeepEqual(requested(a.object), requested(b.object))
 }
 
 // requested returns spec.resources as it was decoded, nil if it is missing or not a map. The caller must not
@@ -122,7 +133,29 @@ func parseSlice(u *unstructured.Unstructured) slice {
 		s.consumer = id
 	}
 	s.request, s.problems = parseRequest(u)
+	var ok bool
+	if s.nodes, ok = parseNodeSelector(kube.Text(u, "metadata", "annotations", nodeSelectorAnnotation)); !ok {
+		s.problems = append(s.problems, fmt.Sprintf(
+			"the annotation %s is not a list of labels: write at most %d, such as zone=a,disk=ssd",
+			nodeSelectorAnnotation, maxNodeLabels))
+	}
 	return s
+}
+
+// parseNodeSelector reads labels with their values, each key once. An empty text has none.
+func parseNodeSelector(text string) (nodes map[string]string, ok bool) {
+	pairs := strings.Count(text, ",") + 1
+	switch {
+	case text == "":
+		return nil, true
+	case len(text) > maxNodeSelector, pairs > maxNodeLabels:
+		return nil, false
+	}
+	nodes, err := labels.ConvertSelectorToLabelsMap(text)
+	if err != nil || len(nodes) != pairs {
+		return nil, false
+	}
+	return nodes, true
 }
 
 // parseRequest reads spec.resources.

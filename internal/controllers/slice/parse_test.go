@@ -369,3 +369,31 @@ func decodedFrom(t testing.TB, text []byte) *unstructured.Unstructured {
 	test.Must(t, err)
 	return out
 }
+
+func TestARequestNarrowsNodesByLabels(t *testing.T) {
+	const wrong = "the annotation proffer.dev/node-selector is not a list of labels: write at most 8, such as zone=a,disk=ssd"
+	for text, want := range map[string]struct {
+		nodes    map[string]string
+		problems []string
+	}{
+		"":                                  {},
+		"zone=a":                            {nodes: map[string]string{"zone": "a"}},
+		"zone=a, example.com/disk=ssd":      {nodes: map[string]string{"zone": "a", "example.com/disk": "ssd"}},
+		"zone":                              {problems: []string{wrong}},
+		"zone in (a,b)":                     {problems: []string{wrong}},
+		"zone!=a":                           {problems: []string{wrong}},
+		"zone=a b":                          {problems: []string{wrong}},
+		"zone=a,zone=b":                     {problems: []string{wrong}},
+		"zone=a,":                           {problems: []string{wrong}},
+		"a=,b=,c=,d=,e=,f=,g=,h=,i=":        {problems: []string{wrong}},
+		"zone=" + strings.Repeat("a", 2000): {problems: []string{wrong}},
+	} {
+		s := parseSlice(stripped(t, at(t, map[string]any{"proffer.dev/node-selector": text, "other": "x"}, "metadata", "annotations")))
+		if diff := cmp.Diff(want.nodes, s.nodes, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", text, diff)
+		}
+		if diff := cmp.Diff(want.problems, s.problems, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("%q: -want +got:\n%s", text, diff)
+		}
+	}
+}

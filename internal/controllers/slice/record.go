@@ -64,7 +64,9 @@ func (r *grantRecord) goneSince(found time.Time) time.Time {
 
 func parseShare(s *v1alpha1.GrantedShare) protocol.Share {
 	return protocol.Share{
-		Class: s.Class, Policy: offer.JoinGranters(s.Policy, s.Nodes), Reclaim: reclaims[s.Reclaim],
+		Class:   s.Class,
+		Policy:  offer.JoinGranters(offer.GranterTexts{Policies: s.Policy, Digests: s.Nodes, Seats: s.Seat}),
+		Reclaim: reclaims[s.Reclaim],
 		Amounts: quantity.AmountsOf(s.Resources, quantity.Up),
 	}
 }
@@ -121,7 +123,8 @@ func contentOf(r *grantRecord) string {
 
 func shareObject(s protocol.Share) v1alpha1.GrantedShare {
 	out := v1alpha1.GrantedShare{Class: s.Class, Reclaim: reclaimText(s.Reclaim), Resources: corev1.ResourceList{}}
-	out.Policy, out.Nodes = offer.SplitGranters(s.Policy)
+	texts := offer.SplitGranters(s.Policy)
+	out.Policy, out.Nodes, out.Seat = texts.Policies, texts.Digests, texts.Seats
 	for name, amount := range s.Amounts {
 		if amount > 0 {
 			out.Resources[corev1.ResourceName(name)] = quantity.Of(name, amount)

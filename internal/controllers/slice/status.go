@@ -63,7 +63,7 @@ func renderedAlike(last *decisions, k int, now *decisions, i int) bool {
 	a, b := &last.Answers[last.Verdicts[k].At], &now.Answers[now.Verdicts[i].At]
 	return a.Verdict == b.Verdict && a.Invalid == b.Invalid && a.Frozen == b.Frozen && a.Ruling == b.Ruling &&
 		a.Policy != nil && b.Policy != nil && a.Policy.Name == b.Policy.Name && a.Policy.Version == b.Policy.Version &&
-		slices.Equal(a.Lines, b.Lines)
+		a.Seat.Equal(b.Seat) && slices.Equal(a.Lines, b.Lines)
 }
 
 // status renders a decision.
@@ -92,7 +92,7 @@ func (m *statusRenderer) status(c *sliceEntry, decided *grant.Answer) sliceAnswe
 		g.storageClasses = m.storage
 	}
 	g.ingressClasses, g.loadBalancerClasses = firstIsDefault(with.IngressClasses), firstIsDefault(with.LoadBalancerClasses)
-	g.nodeLabels, g.nodeSelector = nodeLabels(decided.Policy), with.NodeSelector
+	g.nodeLabels, g.nodeSelector = nodeLabels(decided.Policy), decided.NodeSelector()
 	return g.bounded()
 }
 

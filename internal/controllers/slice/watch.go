@@ -171,7 +171,7 @@ func (d *Decider) Granters() map[string]struct{} {
 	for _, c := range d.cache.list() {
 		for _, share := range c.Holds {
 			for _, by := range offer.Granters(share.Policy) {
-				all[by] = struct{}{}
+				all[offer.WithoutSeat(by)] = struct{}{}
 			}
 		}
 	}

@@ -2,6 +2,7 @@ package slice
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,6 +22,7 @@ import (
 	"proffer.dev/proffer/internal/kube/leading"
 	"proffer.dev/proffer/internal/kube/liqo"
 	"proffer.dev/proffer/internal/kube/restore"
+	"proffer.dev/proffer/internal/offer"
 	"proffer.dev/proffer/internal/table"
 )
 
@@ -63,8 +65,9 @@ type Writer struct {
 	// controller reconciles the slices to write in the present term, which trigger enqueues.
 	controller *leading.Controller
 	trigger    *leading.Trigger
-	// Placements, nil for none, makes the first answer of a slice wait until the list requires the labels of its
-	// policy, if the policy enforces placement. Whoever makes that so wakes the engine. It is set before Start.
+	// Placements, nil for none, makes the first answer of a slice, and one that names another seat, wait until the
+	// list requires its node selector, if the policy enforces placement. Whoever makes that so wakes the engine. It is
+	// set before Start.
 	Placements Placements
 	// planned lists the slices that the present decision writes. Only Commit uses it.
 	planned []reconcile.Request
@@ -126,21 +129,33 @@ type Placements interface {
 	Full(user, consumer string) bool
 }
 
-// awaitsPlacement reports whether a slice is not answered yet because of Placements. A slice that
-// has something in its class may have pods already, so its answers do not wait. If the list has no room for a
-// slice, its pods are refused: then it waits only if it has nothing that could not be taken back meanwhile.
+// awaitsPlacement reports whether a slice is not answered yet because of Placements. A slice that has something in its
+// class may have pods already, so its answers do not wait, except one that names another seat: until the list names
+// it too, pods could start on the node before, where nothing is granted to the slice any longer. If the list has no
+// room for a slice, its pods are refused: then it waits only if it has nothing that could not be taken back meanwhile.
 func (w *Writer) awaitsPlacement(a *decisions, i int) (waits, crowded bool) {
 	c, decided := a.entries[i], &a.Answers[a.Verdicts[i].At]
 	if w.Placements == nil || decided.Verdict != grant.Accept || decided.Policy == nil ||
-		!decided.Policy.Slices.EnforcePlacement || !c.Holds.In(c.class).Empty() {
+		!decided.Policy.Slices.EnforcePlacement || !c.Holds.In(c.class).Empty() && !c.changesSeat(decided) {
 		return false, false
 	}
 	user := liqo.SliceUser(c.name, a.Consumers[i])
-	if w.Placements.Requires(user, decided.Policy.Slices.NodeSelector) {
+	if w.Placements.Requires(user, decided.NodeSelector()) {
 		return false, false
 	}
 	crowded = w.Placements.Full(user, a.Consumers[i])
 	return !crowded || len(c.Holds) == 0, crowded
+}
+
+// changesSeat reports whether a decision grants what the slice has in its class from another node than before. It does
+// not if it leaves the slice without a seat: such an answer only takes back.
+func (c *sliceEntry) changesSeat(decided *grant.Answer) bool {
+	if decided.Seat == nil || decided.Seat.Node == "" {
+		return false
+	}
+	return !slices.ContainsFunc(offer.Granters(c.Holds.In(c.class).Policy), func(by string) bool {
+		return offer.SeatOf(by) == decided.Seat.Node
+	})
 }
 
 // Metrics returns counters of the writes.

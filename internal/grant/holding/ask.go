@@ -154,7 +154,7 @@ func (d *Decision) askFor(i int, b sliceHoldings) {
 		d.pin(i, rest, rest.Amounts)
 		rest, covering = b.covering, b.covering
 	}
-	if terms != nil && offer.SameGranters(covering.Policy, granter) {
+	if terms != nil && offer.SameButSeats(covering.Policy, granter) {
 		in.Recorded = covering.Amounts
 	} else {
 		d.pin(i, rest, rest.Amounts)
@@ -169,7 +169,7 @@ func (d *Decision) request(i int) grant.Slice {
 	c := d.Slices[i]
 	return grant.Slice{
 		Key: c.Key, Consumer: d.Consumers[i], Class: c.Class, Created: c.Created, Request: c.Request, Labels: c.Labels,
-		Invalid: c.Invalid, Frozen: d.Gates[i] == Cordoned,
+		Invalid: c.Invalid, Frozen: d.Gates[i] == Cordoned, Creator: c.Creator, Nodes: c.Nodes,
 	}
 }
 
@@ -242,7 +242,7 @@ func (d *Decision) pin(i int, share protocol.Share, falling capacity.Amounts) {
 	d.AskedBy = append(d.AskedBy, i)
 	d.Asked = append(d.Asked, grant.Slice{
 		Key: c.Key + "/" + c.UID + "/" + share.Class, Consumer: d.Consumers[i], Class: share.Class,
-		Created: c.Created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
+		Creator: c.Creator, Created: c.Created, Granted: share.Amounts, GrantedBy: share.Policy, GrantedIn: share.Class,
 		Reclaim: share.Reclaim, Pinned: true, Falling: falling,
 		LowersNobody: slices.ContainsFunc(offer.Granters(share.Policy), d.Terms.FromUnknownNodes),
 	})

@@ -151,6 +151,12 @@ func decide(in Input, allocate func(*offer.AllocationInput, []grant.Slice) []gra
 	}
 	// 4. Answer all of it at once.
 	d.Answers = allocate(in.Terms, d.Asked)
+	// 5. Name the nodes that each answer is from in its record.
+	for i := range d.Verdicts {
+		if v := &d.Verdicts[i]; v.At >= 0 && d.Answers[v.At].Policy != nil {
+			v.Want.Policy = d.Answers[v.At].Granter
+		}
+	}
 	return d
 }
 

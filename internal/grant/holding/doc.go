@@ -17,6 +17,7 @@
 //     is about to be given up lowers nobody else.
 //  4. grant.Allocate answers all of it, or grant.AllocateInGrace: for Grace.Nodes after the first decision of a
 //     process, capacity that is missing from the start lowers no grant.
+//  5. The record of each answer is to name the nodes that it is from: those of its policy, or its seat.
 //
 // The result is one Verdict for each slice:
 //

@@ -26,6 +26,8 @@ type Slice struct {
 	Request capacity.Amounts
 	// Labels holds the labels of the slice. Only filters read them.
 	Labels map[string]string
+	// Nodes holds the labels by which the request narrows the nodes of its seat.
+	Nodes map[string]string
 	// Invalid marks a request that makes no sense.
 	Invalid, Deleting bool
 	// Answer stands in the status, whoever wrote it.

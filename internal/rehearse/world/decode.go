@@ -213,7 +213,9 @@ func (d *decoder) slice(s *rest.WorldSlice) error {
 	g := grant.Slice{
 		Key: s.Namespace + "/" + s.Name, Consumer: s.Consumer, Class: s.Class, Created: s.Created.Unix(),
 		Request: amountsOf(s.Asked), Labels: s.Labels, Used: amountsOf(s.Used),
-		GrantedBy: s.GrantedBy, GrantedIn: s.GrantedIn, Reclaim: policy.Reclaims[s.Reclaim],
+		Nodes: s.Nodes, Creator: s.Creator,
+		GrantedBy: offer.JoinGranters(offer.GranterTexts{Policies: s.GrantedBy, Seats: s.Seat}),
+		GrantedIn: s.GrantedIn, Reclaim: policy.Reclaims[s.Reclaim],
 		Recorded: amountsOf(s.Recorded), Falling: amountsOf(s.Falling), Pinned: s.Fixed, Frozen: s.Frozen, Invalid: s.Invalid,
 	}
 	if s.Fixed {

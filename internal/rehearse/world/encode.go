@@ -210,11 +210,13 @@ func levelsOf(levels map[string]capacity.Amounts) map[string]rest.Amounts {
 }
 
 func sliceObject(s table.DecidedSlice) rest.WorldSlice {
+	by := offer.SplitGranters(offer.WithoutNodes(s.GrantedBy))
 	return rest.WorldSlice{
 		Namespace: s.Namespace, Name: s.Name, UID: s.UID, Consumer: s.Consumer, Class: s.Class,
 		Created: time.Unix(s.Created, 0).UTC(), Asked: Amounts(s.Request), Labels: s.Labels, Accepted: s.Slice.Granted != nil,
 		Granted: Amounts(s.Slice.Granted), Used: Amounts(s.Used), GrantedIn: s.GrantedIn,
-		GrantedBy: offer.WithoutNodes(s.GrantedBy), Recorded: Amounts(s.Recorded), Falling: Amounts(s.Falling),
+		Nodes: s.Slice.Nodes, Creator: s.Slice.Creator, GrantedBy: by.Policies, Seat: by.Seats,
+		Recorded: Amounts(s.Recorded), Falling: Amounts(s.Falling),
 		Reclaim: reclaimText(s.Reclaim), Fixed: s.Pinned || s.Unwritable, Frozen: s.Frozen, Invalid: s.Invalid,
 		Problem: s.Problem,
 	}

@@ -3,6 +3,7 @@ package federation
 import (
 	"crypto/sha256"
 	"encoding/base32"
+	"encoding/binary"
 	"maps"
 	"regexp"
 	"slices"
@@ -30,6 +31,24 @@ type Liqoctl struct {
 // whose name exists. So the name ends in a digest of the command and of when the amounts were worked out: the same
 // line again asks for nothing more, and a line that is written after the grant asks for another slice.
 func (l Liqoctl) CreateSlice(provider string, o *rest.FederationOffer, amounts v1alpha1.Quantities) string {
+	return l.createSlice(provider, o, amounts, 0)
+}
+
+// CreateSlices returns the lines that create this number of such ResourceSlices, each with a name of its own. The first
+// line is that of CreateSlice.
+func (l Liqoctl) CreateSlices(
+	provider string, o *rest.FederationOffer, amounts v1alpha1.Quantities, number int,
+) []string {
+	lines := make([]string, number)
+	for i := range lines {
+		lines[i] = l.createSlice(provider, o, amounts, i)
+	}
+	return lines
+}
+
+func (l Liqoctl) createSlice(
+	provider string, o *rest.FederationOffer, amounts v1alpha1.Quantities, index int,
+) string {
 	const nameAt = 3
 	words := []string{
 		"liqoctl", "create", "resourceslice", "", "--remote-cluster-id", provider, "--class", o.Class,
@@ -47,13 +66,22 @@ func (l Liqoctl) CreateSlice(provider string, o *rest.FederationOffer, amounts v
 	prefix := provider + "-" + o.Class
 	prefix = strings.TrimRight(prefix[:min(len(prefix), maxPrefix)], "-")
 	digest := sha256.Sum256([]byte(strings.Join(words, " ") + o.ObservedTime.UTC().String()))
-	suffix := base32.HexEncoding.EncodeToString(digest[:])[:suffixLength]
-	words[nameAt] = prefix + "-" + strings.ToLower(suffix)
+	words[nameAt] = prefix + "-" + suffixOf(digest, index)
 	words = append(words, l.Flags...)
 	for i, word := range words {
 		words[i] = quoted(word)
 	}
 	return strings.Join(words, " ")
+}
+
+// suffixOf returns the suffix of a name: the first digits of the digest, with the index added. So the names of one
+// digest differ.
+func suffixOf(digest [sha256.Size]byte, index int) string {
+	const unused = 32 - 5*suffixLength // A digit has 5 bits.
+	first := binary.BigEndian.Uint32(digest[:])>>unused + uint32(index)
+	var text [4]byte
+	binary.BigEndian.PutUint32(text[:], first<<unused)
+	return strings.ToLower(base32.HexEncoding.EncodeToString(text[:])[:suffixLength])
 }
 
 // plain are words that a shell takes as they are.

@@ -1,7 +1,9 @@
 package federation
 
 import (
+	"crypto/sha256"
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -69,5 +71,26 @@ func TestNamesOfSlicesAreShortAndDifferWhereTheyAskForMore(t *testing.T) {
 	}
 	if got := name("milan", 0, "1", "--context", "rome"); !seen[got] {
 		t.Errorf("the same slice has another name in another terminal: %s", got)
+	}
+}
+
+func TestEachOfSeveralSlicesHasAnotherNameThatStays(t *testing.T) {
+	ask := func(cpu string) []string {
+		return Liqoctl{}.CreateSlices("milan", goldAt(0), quantities(t, "cpu="+cpu), 50)
+	}
+	first, seen := ask("1"), map[string]bool{}
+	for _, command := range slices.Concat(first, ask("2")) {
+		got := words(t, command)[2]
+		if len(validation.IsDNS1123Label(got)) > 0 || len(got) != len("milan-gold-")+suffixLength || seen[got] {
+			t.Errorf("one is named %s", got)
+		}
+		seen[got] = true
+	}
+	if diff := cmp.Diff(first, ask("1")); diff != "" {
+		t.Errorf("the same command prints others: %s", diff)
+	}
+	last := [sha256.Size]byte{0xff, 0xff, 0xff, 0xff}
+	if suffixOf(last, 0) != "vvvvv" || suffixOf(last, 1) != "00000" {
+		t.Errorf("after the last suffix, %s, comes %s", suffixOf(last, 0), suffixOf(last, 1))
 	}
 }

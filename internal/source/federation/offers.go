@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -273,7 +274,11 @@ func parse(text []byte, now time.Time) (rest.FederationOffer, error) {
 		max(len(s.StorageClasses), len(s.IngressClasses), len(s.LoadBalancerClasses)) > maxStorageClasses {
 		return rest.FederationOffer{}, fmt.Errorf("%s has a list that is too long", s.Class)
 	}
-	return rest.FederationOffer{OfferStatus: clean(s), Expired: !now.Before(s.ValidUntil.Time)}, nil
+	offer := rest.FederationOffer{OfferStatus: clean(s), Expired: !now.Before(s.ValidUntil.Time)}
+	if strings.Contains(offer.Message, rest.FromOneNode) {
+		offer.Fit = v1alpha1.FitNode
+	}
+	return offer, nil
 }
 
 // checkAmounts refuses names that are not names, and amounts that are not amounts: comparing

@@ -14,6 +14,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"proffer.dev/proffer/api/rest"
+	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/test"
 	"proffer.dev/proffer/test/operatortest"
 )
@@ -253,5 +255,19 @@ func TestTheOffersOfAProviderTakeNoMoreMemoryThanIsAllowed(t *testing.T) {
 			t.Errorf("%s: %d Offers take %d KiB", name, len(kept[0].Offers), each>>10)
 		}
 		runtime.KeepAlive(&kept)
+	}
+}
+
+func TestTheMessageSaysWhetherSlicesAreGrantedFromOneNode(t *testing.T) {
+	for message, want := range map[string]v1alpha1.SliceFit{
+		"":                   "",
+		"cpu 1: all is left": "",
+		rest.FromOneNode + "; cpu 1: the most that one node has left": v1alpha1.FitNode,
+	} {
+		read, err := readFrom(t, object(t, "gold", func(s map[string]any) { s["message"] = message }))
+		test.Must(t, err)
+		if len(read.Offers) != 1 || read.Offers[0].Fit != want {
+			t.Errorf("%q: got %+v, want %q", message, read.Offers, want)
+		}
 	}
 }

@@ -135,7 +135,7 @@ func (q *Query) Select(providers []rest.FederationProvider) {
 		p := &providers[i]
 		p.Offers = slices.DeleteFunc(p.Offers, func(o rest.FederationOffer) bool { return !q.matches(&o) })
 	}
-	Fit(providers, q.Fits, Liqoctl{}.CreateSlice)
+	Fit(providers, q.Fits, 0, Liqoctl{})
 }
 
 // matches reports whether the query selects an Offer, apart from what fits.

@@ -3,6 +3,7 @@ package federation
 import (
 	"fmt"
 	"maps"
+	"math"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -56,8 +57,8 @@ func ParseAmounts(text string) (v1alpha1.Quantities, error) {
 //
 // For what it does not ask for, a slice gets the available part of the class's defaults, and nothing of
 // other resources. So the request names cpu, memory and pods where no default has them, or has more
-// than is available.
-func request(o *rest.FederationOffer, amounts v1alpha1.Quantities) (v1alpha1.Quantities, bool) {
+// than is available, for one of this number of slices.
+func request(o *rest.FederationOffer, amounts v1alpha1.Quantities, slices int) (v1alpha1.Quantities, bool) {
 	if o.Expired || o.Reason != v1alpha1.CatalogAvailable {
 		return nil, false
 	}
@@ -75,7 +76,7 @@ func request(o *rest.FederationOffer, amounts v1alpha1.Quantities) (v1alpha1.Qua
 		q, asked := all[name]
 		if !asked {
 			standard, ok := o.Defaults[name]
-			if q = available[name]; ok && standard.Cmp(q.Quantity) <= 0 {
+			if q = partOf(o, name, available[name], slices); ok && standard.Cmp(q.Quantity) <= 0 {
 				q = standard
 			} else {
 				all[name] = q
@@ -86,6 +87,47 @@ func request(o *rest.FederationOffer, amounts v1alpha1.Quantities) (v1alpha1.Qua
 		}
 	}
 	return all, true
+}
+
+// partOf returns the part of an available amount that leaves as much to each other one of this number of slices.
+func partOf(
+	o *rest.FederationOffer, name corev1.ResourceName, available v1alpha1.Quantity, slices int,
+) v1alpha1.Quantity {
+	if slices <= 1 {
+		return available
+	}
+	part := min(amountOf(name, available), forAll(o, name)/int64(slices))
+	return v1alpha1.Quantity{Quantity: quantity.Of(string(name), part)}
+}
+
+// forAll returns how much further slices of the class can have together, if nothing else changes. What is available in
+// a class that grants each slice from one node is of that node.
+func forAll(o *rest.FederationOffer, name corev1.ResourceName) int64 {
+	available := amountOf(name, o.Available[name])
+	if o.Fit != v1alpha1.FitNode {
+		return available
+	}
+	ceiling, limited := o.Ceiling[name]
+	if !limited {
+		return math.MaxInt64
+	}
+	return max(available, amountOf(name, ceiling)-amountOf(name, o.Held[name]))
+}
+
+// amountOf returns an amount of an Offer in the unit of the resource, rounded down.
+func amountOf(name corev1.ResourceName, q v1alpha1.Quantity) int64 {
+	return quantity.AmountOf(string(name), q.Quantity, quantity.Down)
+}
+
+// Together returns how many slices of these amounts can be granted in full together, if nothing else changes.
+func Together(o *rest.FederationOffer, amounts v1alpha1.Quantities) int64 {
+	most := int64(math.MaxInt64)
+	for name, q := range amounts {
+		if each := quantity.AmountOf(string(name), q.Quantity, quantity.Up); each > 0 {
+			most = min(most, forAll(o, name)/each)
+		}
+	}
+	return most
 }
 
 // AmountsOf returns the amounts of an Offer by resource. They were checked when it was read.
@@ -139,20 +181,23 @@ func atMost(amounts, most v1alpha1.Quantities) bool {
 	return true
 }
 
-// Fit sets the command of each Offer, and with amounts keeps only the Offers that fit, with their
-// FitNodes. It reports whether there is one.
-func Fit(
-	providers []rest.FederationProvider, amounts v1alpha1.Quantities,
-	command func(provider string, o *rest.FederationOffer, amounts v1alpha1.Quantities) string,
-) (found bool) {
+// Fit sets the command of each Offer, or the commands that ask for this number of nodes, 0 for none. With amounts, it
+// keeps only the Offers that fit, with their FitNodes. It reports whether there is one.
+func Fit(providers []rest.FederationProvider, amounts v1alpha1.Quantities, nodes int, by Liqoctl) (found bool) {
 	for i := range providers {
 		p := &providers[i]
 		kept := p.Offers[:0]
 		for _, o := range p.Offers {
-			wanted, ok := request(&o, amounts)
+			wanted, ok := request(&o, amounts, max(1, nodes))
 			if ok {
-				o.Command, found = command(p.ClusterID, &o, wanted), true
-				o.FitNodes = fitNodes(&o, amounts)
+				found, o.FitNodes = true, fitNodes(&o, amounts)
+			}
+			switch {
+			case !ok:
+			case nodes > 0:
+				o.Command, o.Commands = "", by.CreateSlices(p.ClusterID, &o, wanted, nodes)
+			default:
+				o.Command = by.CreateSlice(p.ClusterID, &o, wanted)
 			}
 			if ok || len(amounts) == 0 {
 				kept = append(kept, o)

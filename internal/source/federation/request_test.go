@@ -84,7 +84,7 @@ func TestARequestIsGrantedInFullOrNotMade(t *testing.T) {
 			fits, err := ParseAmounts(tc.fits)
 			test.Must(t, err)
 			asked := amounts(fits)
-			got, ok := request(&e, fits)
+			got, ok := request(&e, fits, 1)
 			if ok != (tc.want != "") || ok && amounts(got) != tc.want {
 				t.Errorf("got %v, %s; want %s", ok, amounts(got), tc.want)
 			}
@@ -139,7 +139,7 @@ func TestOnlyWhatFitsIsKept(t *testing.T) {
 		providers := []rest.FederationProvider{{ClusterID: "milan", Offers: read.Offers}}
 		wanted, err := ParseAmounts(fits)
 		test.Must(t, err)
-		found := Fit(providers, wanted, Liqoctl{}.CreateSlice)
+		found := Fit(providers, wanted, 0, Liqoctl{})
 		got := ""
 		for _, o := range providers[0].Offers {
 			got += o.Class + " "
@@ -177,5 +177,61 @@ func TestTheNodesAreCountedThatHaveRoomForOnePod(t *testing.T) {
 		if got := fitNodes(&e, wanted); got != nil {
 			t.Errorf("%s: without shapes %d nodes", fits, *got)
 		}
+	}
+}
+
+// Of what is not asked for, the first of several slices leaves enough for the others.
+func TestSeveralSlicesShareWhatTheyDoNotAskFor(t *testing.T) {
+	for name, tc := range map[string]struct {
+		modify func(*rest.FederationOffer)
+		want   string
+	}{
+		"a pool":                             {func(*rest.FederationOffer) {}, "cpu=2500m,nvidia.com/gpu=1,pods=5"},
+		"a default that leaves enough":       {func(o *rest.FederationOffer) { o.Defaults = quantities(t, "pods=5") }, "cpu=2500m,nvidia.com/gpu=1"},
+		"a default that leaves not enough":   {func(o *rest.FederationOffer) { o.Defaults = quantities(t, "pods=6") }, "cpu=2500m,nvidia.com/gpu=1,pods=5"},
+		"single nodes":                       {func(o *rest.FederationOffer) { o.Fit = v1alpha1.FitNode }, "cpu=10,nvidia.com/gpu=1,pods=20"},
+		"single nodes, and a ceiling of all": {func(o *rest.FederationOffer) { o.Fit, o.Ceiling = v1alpha1.FitNode, quantities(t, "cpu=18,pods=400") }, "cpu=4,nvidia.com/gpu=1,pods=20"},
+		"a ceiling below what is held":       {func(o *rest.FederationOffer) { o.Fit, o.Ceiling = v1alpha1.FitNode, quantities(t, "cpu=1") }, "cpu=2500m,nvidia.com/gpu=1,pods=20"},
+		"less than a share for each":         {func(o *rest.FederationOffer) { o.Available["pods"] = quantities(t, "pods=3")["pods"] }, ""},
+	} {
+		e := rest.FederationOffer{OfferStatus: v1alpha1.OfferStatus{
+			Available: quantities(t, "cpu=10,memory=8Gi,pods=20,nvidia.com/gpu=8"), Held: quantities(t, "cpu=2"), Defaults: quantities(t, "memory=1Gi"),
+			Reason: v1alpha1.CatalogAvailable,
+		}}
+		defaults := e.Defaults
+		tc.modify(&e)
+		maps.Copy(e.Defaults, defaults)
+		got, ok := request(&e, quantities(t, "nvidia.com/gpu=1"), 4)
+		if ok != (tc.want != "") || ok && amounts(got) != tc.want {
+			t.Errorf("%s: got %v, %s; want %s", name, ok, amounts(got), tc.want)
+		}
+	}
+}
+
+func TestThePoolOrTheCeilingBoundsHowManySlicesAreGrantedTogether(t *testing.T) {
+	e := rest.FederationOffer{OfferStatus: v1alpha1.OfferStatus{
+		Available: quantities(t, "cpu=10,nvidia.com/gpu=8"), Ceiling: quantities(t, "cpu=64,nvidia.com/gpu=16"), Held: quantities(t, "nvidia.com/gpu=3"),
+	}}
+	for fits, want := range map[string][2]int64{
+		"nvidia.com/gpu=4": {2, 3}, "nvidia.com/gpu=1,cpu=3": {3, 13}, "cpu=11": {0, 5},
+	} {
+		for i, fit := range []v1alpha1.SliceFit{"", v1alpha1.FitNode} {
+			e.Fit = fit
+			if got := Together(&e, quantities(t, fits)); got != want[i] {
+				t.Errorf("%s of fit %q: %d, want %d", fits, fit, got, want[i])
+			}
+		}
+	}
+}
+
+func TestSeveralNodesHaveACommandEach(t *testing.T) {
+	read, err := readFrom(t, operatortest.ProviderOffers(noon)[0])
+	test.Must(t, err)
+	one, several := slices.Clone(read.Offers), slices.Clone(read.Offers)
+	Fit([]rest.FederationProvider{{ClusterID: "milan", Offers: one}}, quantities(t, "cpu=1,memory=1Gi,pods=1"), 0, Liqoctl{})
+	several[0].Command = one[0].Command // As the operator answers.
+	Fit([]rest.FederationProvider{{ClusterID: "milan", Offers: several}}, quantities(t, "cpu=1,memory=1Gi,pods=1"), 3, Liqoctl{})
+	if got := several[0]; got.Command != "" || len(got.Commands) != 3 || got.Commands[0] != one[0].Command {
+		t.Errorf("got %q and %q, want three of which the first is %q", got.Command, got.Commands, one[0].Command)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"proffer.dev/proffer/api/rest"
 	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/quantity"
 )
@@ -23,7 +24,7 @@ const timesFor = time.Minute
 // could holds what a consumer could have.
 type could struct {
 	ClusterID string
-	Entries   []v1alpha1.OfferStatus
+	Entries   []rest.CatalogEntry
 }
 
 // amounts holds the amounts of one resource of an entry.
@@ -40,8 +41,8 @@ func catalogPage(view View, r *http.Request) (document, error) {
 }
 
 // amountsOf returns the amounts of each resource that the entry has, by name.
-func amountsOf(status v1alpha1.OfferStatus) []amounts {
-	columns := []v1alpha1.Quantities{status.Available, status.Held, status.Ceiling, status.LargestPod}
+func amountsOf(entry rest.CatalogEntry) []amounts {
+	columns := []v1alpha1.Quantities{entry.Available, entry.Held, entry.Ceiling, entry.LargestPod}
 	named := v1alpha1.Quantities{}
 	for _, all := range columns {
 		maps.Copy(named, all)

@@ -21,7 +21,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/overview"
 	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/internal/visible"
@@ -66,7 +65,7 @@ type View interface {
 	// Details returns a consumer as in GET /offers/{clusterID}.
 	Details(id string) rest.Consumer
 	// Catalog returns the entries of a consumer as in GET /api/catalog/{clusterID}.
-	Catalog(id string) []v1alpha1.OfferStatus
+	Catalog(id string) []rest.CatalogEntry
 }
 
 // Operator provides what the pages show.

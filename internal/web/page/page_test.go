@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"proffer.dev/proffer/api/rest"
-	"proffer.dev/proffer/api/v1alpha1"
 	"proffer.dev/proffer/internal/trends"
 	"proffer.dev/proffer/test"
 )
@@ -32,7 +31,7 @@ type fake struct {
 	policies  []rest.Policy
 	consumers []rest.Consumer
 	anyone    []rest.Offer
-	entries   []v1alpha1.OfferStatus
+	entries   []rest.CatalogEntry
 	changes   []string
 	// more follows the first line of a manifest.
 	more string
@@ -131,7 +130,7 @@ func (f *fake) Details(id string) rest.Consumer {
 	return c
 }
 
-func (f *fake) Catalog(id string) []v1alpha1.OfferStatus {
+func (f *fake) Catalog(id string) []rest.CatalogEntry {
 	if id != "rome" {
 		return nil
 	}
@@ -155,7 +154,7 @@ func gold() *fake {
 		consumers: []rest.Consumer{{ClusterID: "rome", Known: true, Offers: []rest.Offer{{
 			Class: "gold", Policy: "gold-pool", Resources: amounts("6"), Used: amounts("3"), Because: []string{"cpu 6: 4 remaining; it has 2"},
 		}}}},
-		entries: []v1alpha1.OfferStatus{goldEntry()},
+		entries: []rest.CatalogEntry{{OfferStatus: goldEntry()}},
 		answer:  &rest.Simulation{Evaluated: rest.Evaluated{Revision: 7}},
 	}
 }
@@ -467,6 +466,24 @@ func TestAmountsAreWrittenForPeople(t *testing.T) {
 	})
 	if diff := cmp.Diff(sliceAmounts{`cpu=13.75, "x y"=-1`, "cpu=13.74"}, amounts); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
+	}
+}
+
+func TestSeatsAreShown(t *testing.T) {
+	cordoned := rest.Slice{Granted: rest.Amounts{"cpu": resource.MustParse("2")}, Seat: "n1", SeatState: rest.SeatCordoned}
+	if got, want := amountsOfSlice(cordoned).Granted, "cpu=2 on n1, which is cordoned"; got != want {
+		t.Errorf("a slice is granted %q, want %q", got, want)
+	}
+	const lost = "<strong>2 ResourceSlices have lost their node and wait for another one.</strong>"
+	f := gold()
+	for _, path := range []string{"/ui/", "/ui/policies", "/ui/policies/gold-pool"} {
+		if text := ask(New(f.operator()), http.MethodGet, path, "").Body.String(); strings.Contains(text, "have lost") {
+			t.Errorf("%s without any:\n%s", path, text)
+		}
+	}
+	f.policies[0].SeatsLost = 2
+	for _, path := range []string{"/ui/", "/ui/policies", "/ui/policies/gold-pool"} {
+		expect(t, ask(New(f.operator()), http.MethodGet, path, "").Body.String(), lost)
 	}
 }
 

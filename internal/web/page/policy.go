@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -38,6 +39,8 @@ type manifest struct {
 	All int
 	// TooLong is set if the form would be longer than MaxForm.
 	TooLong bool
+	// LostSeats says how many ResourceSlices wait for a node, empty for none.
+	LostSeats string
 }
 
 // policy serves one policy as it was evaluated, in the form that rehearses it.
@@ -54,6 +57,10 @@ func (h *Handler) policy(w http.ResponseWriter, r *http.Request) {
 	}
 	m := manifest{Name: name, Text: text, TooLong: formLength(text) > MaxForm}
 	m.Nodes, m.All = view.Nodes(name, maxNodes)
+	all := view.Policies()
+	if i := slices.IndexFunc(all, func(p rest.Policy) bool { return p.Name == name }); i >= 0 {
+		m.LostSeats = all[i].LostSeats()
+	}
 	of := view.Evaluated()
 	h.show(w, r, http.StatusOK, document{
 		Title: "Policy " + name, Section: "policies", Body: "policy", Data: m,

@@ -60,7 +60,8 @@ func resourcesOf(amounts rest.Amounts) []string { return slices.Sorted(maps.Keys
 // sliceAmounts are the amounts of a ResourceSlice.
 type sliceAmounts struct{ Asked, Granted string }
 
-// amountsOfSlice writes valid amounts for people, and what else a ResourceSlice asks for as its consumer wrote it.
+// amountsOfSlice writes valid amounts for people, and what else a ResourceSlice asks for as its consumer wrote it. What
+// is granted is with the node of its seat.
 func amountsOfSlice(s rest.Slice) sliceAmounts {
 	amounts := quantity.Notation(quantity.Human).Lists(s.Asked, s.Granted)
 	asked := maps.Clone(amounts[0])
@@ -69,7 +70,11 @@ func amountsOfSlice(s rest.Slice) sliceAmounts {
 			asked[name] = written
 		}
 	}
-	return sliceAmounts{cmp.Or(strings.Join(visible.Written(asked), ", "), none), listed(amounts[1])}
+	granted := listed(amounts[1])
+	if on := s.On(); on != "" {
+		granted += " " + on
+	}
+	return sliceAmounts{cmp.Or(strings.Join(visible.Written(asked), ", "), none), granted}
 }
 
 // requests writes the requests of a pod as in "cpu=2, memory=4Gi".

@@ -47,12 +47,15 @@ type Table struct {
 // Add appends a plain row.
 func (t *Table) Add(cells ...string) { t.Rows = append(t.Rows, Row{Cells: cells}) }
 
-// Fits reports whether each row fits on a line of this width, 0 for no limit, if need be with its first column as a
-// heading.
+// Fits reports whether each row, apart from text that wraps, fits on a line of this width, 0 for no limit, if need be
+// with its first column as a heading.
 func (t *Table) Fits(width int) bool {
-	l := layout{width: width}
+	l, last := layout{width: width}, len(t.Header)
+	if t.Text {
+		last--
+	}
 	l.measure(t.Header, t.padded())
-	return width == 0 || len(indent)+l.between(1, len(t.Header)) <= width
+	return width <= 0 || len(indent)+l.between(1, last) <= width
 }
 
 // Lines returns the table for a terminal of this width, 0 for no limit. The color says whether rows

@@ -118,3 +118,13 @@ func TestAValueIsPrintedAsJSONAndAsYAML(t *testing.T) {
 		}
 	}
 }
+
+func TestATextThatWrapsFitsAlways(t *testing.T) {
+	table := &Table{Header: []string{"CONSUMER", "CLASS", "WHY"}, Rows: []Row{{Cells: []string{"rome", "gold", "a text of some length"}}}}
+	if table.Text = true; !table.Fits(20) || table.Fits(6) {
+		t.Error("the other columns need 7 characters below a heading")
+	}
+	if table.Text = false; table.Fits(20) || !table.Fits(31) || !table.Fits(0) {
+		t.Error("all columns need 31 characters below a heading")
+	}
+}
